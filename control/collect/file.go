@@ -1,0 +1,129 @@
+package collect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// maxFile bounds the file of a [File] source.
+const maxFile = 1 << 20
+
+// File is a list in a file, one address a line, with "draining" behind it if
+// the replica is to take no new requests. Empty lines and what follows a # are
+// ignored. The file is read again every Every; a change counts once two
+// readings in a row agree, so that a file in the midst of being written is not
+// taken for a short one.
+type File struct {
+	Path  string
+	Every time.Duration
+}
+
+// Run reads the file until ctx ends. A file that cannot be read leaves the
+// list as it was; lines that are wrong are reported and left out.
+func (f File) Run(ctx context.Context, emit func([]Member), report func(error)) {
+	w := fileWatch{path: f.Path, emit: emit, report: report}
+	w.look(true)
+	tick := time.NewTicker(f.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			w.look(false)
+		}
+	}
+}
+
+// fileWatch remembers what was read.
+type fileWatch struct {
+	path   string
+	emit   func([]Member)
+	report func(error)
+
+	last    []byte // content at the last look
+	applied []byte // content that was emitted
+	err     string // that was reported last, so as not to say it every time
+}
+
+func (w *fileWatch) look(first bool) {
+	content, err := readCapped(w.path, maxFile)
+	if err != nil {
+		w.fail(err)
+		if first {
+			w.emit(nil)
+		}
+		return
+	}
+	w.err = ""
+	settled := first || bytes.Equal(content, w.last)
+	w.last = content
+	if !settled || (!first && bytes.Equal(content, w.applied)) {
+		return
+	}
+	w.applied = content
+	members, err := ParseMembers(string(content))
+	if err != nil {
+		w.report(fmt.Errorf("%s: %w", w.path, err))
+	}
+	w.emit(members)
+}
+
+func (w *fileWatch) fail(err error) {
+	if err.Error() != w.err {
+		w.err = err.Error()
+		w.report(err)
+	}
+}
+
+func readCapped(path string, max int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err == nil && int64(len(b)) > max {
+		err = fmt.Errorf("%s: larger than %d bytes", path, max)
+	}
+	return b, err
+}
+
+// ParseMembers reads the text of a [File]. It returns all lines that are
+// right, and an error that names those that are not.
+func ParseMembers(text string) ([]Member, error) {
+	var members []Member
+	var errs []error
+	n := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		n++
+		m, ok, err := parseMember(line)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("line %d: %w", n, err))
+		}
+		if ok {
+			members = append(members, m)
+		}
+	}
+	return normal(members), errors.Join(errs...)
+}
+
+func parseMember(line string) (m Member, ok bool, err error) {
+	line, _, _ = strings.Cut(line, "#")
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		return m, false, nil
+	}
+	if len(fields) > 2 || len(fields) == 2 && fields[1] != "draining" {
+		return m, false, fmt.Errorf(`%.100q: want an address, and "draining" at most`, line)
+	}
+	m.Draining = len(fields) == 2
+	m.Address, err = ParseAddress(fields[0])
+	return m, err == nil, err
+}

@@ -1,0 +1,110 @@
+package publish
+
+import (
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/warmlane/warmlane/filter/state"
+)
+
+// Stats are the metrics of what is published. The state's own come from the
+// hub when they are asked for, so that they cannot disagree with it.
+type Stats struct {
+	hub     *Hub
+	waiters prometheus.Gauge
+	bytes   prometheus.Counter
+}
+
+var (
+	descReplicas = prometheus.NewDesc("warmlane_control_replicas",
+		"Replicas by what control thinks of them.", []string{"pool", "state"}, nil)
+	descUnknown = prometheus.NewDesc("warmlane_control_load_unknown",
+		"Replicas that answer scrapes but whose metrics lack a part of the load.", []string{"pool", "signal"}, nil)
+	descAge = prometheus.NewDesc("warmlane_control_scrape_age_seconds",
+		"Time since the last good scrape of the healthy replica that was scraped longest ago.", nil, nil)
+	descGeneration = prometheus.NewDesc("warmlane_control_state_generation",
+		"Generation of the latest state; 0 if there is none yet.", nil, nil)
+)
+
+// NewStats returns the metrics of hub; register them with a registry.
+func NewStats(hub *Hub) *Stats {
+	return &Stats{
+		hub: hub,
+		waiters: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "warmlane_control_state_waiters", Help: "Polls for state that are held right now."}),
+		bytes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "warmlane_control_state_bytes_total", Help: "Bytes of state sent to filters."}),
+	}
+}
+
+// Describe is part of [prometheus.Collector].
+func (s *Stats) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descReplicas, descUnknown, descAge, descGeneration} {
+		ch <- d
+	}
+	s.waiters.Describe(ch)
+	s.bytes.Describe(ch)
+}
+
+// Collect is part of [prometheus.Collector].
+func (s *Stats) Collect(ch chan<- prometheus.Metric) {
+	s.waiters.Collect(ch)
+	s.bytes.Collect(ch)
+	generation := uint64(0)
+	if latest := s.hub.Latest(); latest != nil {
+		generation = latest.Generation
+		collectState(ch, latest, time.Now())
+	}
+	gauge(ch, descGeneration, float64(generation))
+}
+
+func collectState(ch chan<- prometheus.Metric, s *state.Snapshot, now time.Time) {
+	oldest := int64(math.MaxInt64)
+	for i := range s.Pools {
+		collectPool(ch, &s.Pools[i])
+		for j := range s.Pools[i].Replicas {
+			if r := &s.Pools[i].Replicas[j]; r.Health == state.Healthy && r.Load.At > 0 {
+				oldest = min(oldest, r.Load.At)
+			}
+		}
+	}
+	if oldest < math.MaxInt64 {
+		gauge(ch, descAge, max(now.Sub(time.UnixMilli(oldest)).Seconds(), 0))
+	}
+}
+
+func collectPool(ch chan<- prometheus.Metric, p *state.Pool) {
+	var byHealth [state.Draining + 1]int
+	lacks := map[string]int{"waiting": 0, "running": 0, "kv_usage": 0}
+	for i := range p.Replicas {
+		r := &p.Replicas[i]
+		byHealth[r.Health]++
+		if r.Load.At > 0 {
+			countUnknown(lacks, &r.Load)
+		}
+	}
+	for health, n := range byHealth {
+		gauge(ch, descReplicas, float64(n), p.Name, state.Health(health).String())
+	}
+	for signal, n := range lacks {
+		gauge(ch, descUnknown, float64(n), p.Name, signal)
+	}
+}
+
+func countUnknown(lacks map[string]int, l *state.Load) {
+	if l.Waiting < 0 {
+		lacks["waiting"]++
+	}
+	if l.Running < 0 {
+		lacks["running"]++
+	}
+	if l.KV != l.KV {
+		lacks["kv_usage"]++
+	}
+}
+
+func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}

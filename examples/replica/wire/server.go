@@ -1,0 +1,326 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmlane/warmlane/examples/replica/engine"
+	"github.com/warmlane/warmlane/examples/replica/kvevents"
+	"github.com/warmlane/warmlane/examples/replica/pace"
+)
+
+// Config is what a server is made of. Zero values mean defaults or "off".
+type Config struct {
+	Runner    *pace.Runner
+	Engine    engine.Config       // as Engine.Config returns it
+	Events    *kvevents.Publisher // nil: no events
+	Models    []string            // served names, at least one; the first is the metrics' label
+	Name      string              // of the replica; only makes its fingerprint
+	Version   string              // default 0.32.0
+	MaxBody   int                 // bytes; default 64 MiB
+	Journal   *Journal            // default: one without a log
+	Faults    *FaultBox           // default: none switched on
+	NoDetails bool                // leave out usage.prompt_tokens_details
+	NoLoRA    bool                // no run-time adapters
+	MaxLoRAs  int                 // label max_lora of the metrics; default 4
+	LoRALoad  time.Duration       // engine time that loading an adapter takes
+	OldNames  bool                // metric names and labels of older versions
+	EchoIDs   bool                // take X-Request-Id for the answer's id and send it back
+	ForceUse  bool                // send the usage event of a stream even if not asked for
+
+	// Act does what POST /debug/faults asks for. spare is the connection of that
+	// request, nil if it is not known. May be nil.
+	Act func(a Action, spare net.Conn)
+}
+
+// Server is the HTTP side of one life of a replica.
+type Server struct {
+	cfg         Config
+	fingerprint string
+	started     time.Time
+	routes      map[string]map[string]handler
+	adapters    adapters
+	http        httpCounts
+	inFlight    atomic.Int64
+	frozen      frozen
+	closing     context.Context
+	close       context.CancelFunc
+}
+
+type handler func(*exchange)
+
+// New returns a server. Its handler is the server itself.
+func New(cfg Config) *Server {
+	if cfg.Version == "" {
+		cfg.Version = "0.32.0"
+	}
+	if cfg.MaxBody <= 0 {
+		cfg.MaxBody = 64 << 20
+	}
+	if cfg.MaxLoRAs <= 0 {
+		cfg.MaxLoRAs = 4
+	}
+	if cfg.Journal == nil {
+		cfg.Journal = NewJournal(nil, 0)
+	}
+	if cfg.Faults == nil {
+		cfg.Faults = &FaultBox{}
+	}
+	if cfg.Act == nil {
+		cfg.Act = func(Action, net.Conn) {}
+	}
+	s := &Server{cfg: cfg, fingerprint: "vllm-" + cfg.Version + "-" + fingerprint(cfg.Name), started: time.Now()}
+	s.closing, s.close = context.WithCancel(context.Background())
+	s.routes = s.table()
+	s.applySlow()
+	return s
+}
+
+// Close lets requests go that wait for something that will not come.
+func (s *Server) Close() { s.close() }
+
+// table lists what is served. Paths that generate and may be hit by faults are
+// told apart in their handlers.
+func (s *Server) table() map[string]map[string]handler {
+	get := func(h handler) map[string]handler { return map[string]handler{"GET": h} }
+	post := func(h handler) map[string]handler { return map[string]handler{"POST": h} }
+	t := map[string]map[string]handler{
+		"/v1/chat/completions": post(s.chatCompletions),
+		"/v1/completions":      post(s.completions),
+		"/tokenize":            post(s.tokenize),
+		"/v1/models":           get(s.models),
+		"/health":              get(s.health),
+		"/load":                get(s.load),
+		"/version":             get(s.version),
+		"/metrics":             get(s.metrics),
+		"/reset_prefix_cache":  post(s.resetPrefixCache),
+		"/debug/blocks":        get(s.debugBlocks),
+		"/debug/requests":      {"GET": s.debugRequests, "DELETE": s.debugForget},
+		"/debug/faults":        {"GET": s.debugFaults, "POST": s.debugSetFaults, "DELETE": s.debugHeal},
+	}
+	if s.cfg.Events != nil {
+		t["/kv_event_sources"] = get(s.eventSources)
+	}
+	if !s.cfg.NoLoRA {
+		t["/v1/load_lora_adapter"] = post(s.loadAdapter)
+		t["/v1/unload_lora_adapter"] = post(s.unloadAdapter)
+	}
+	return t
+}
+
+// exchange is one request under way, with what the journal will say of it.
+type exchange struct {
+	s     *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	body  []byte
+	entry Entry
+	quiet bool // not for the journal
+}
+
+// ServeHTTP serves one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	x := &exchange{s: s, w: w, r: r, entry: newEntry(r, now)}
+	defer func() { x.finish(now) }()
+	h := w.Header()
+	h.Set("Server", "uvicorn")
+	h.Set("Vary", "Origin")
+	byMethod, known := s.routes[r.URL.Path]
+	if !known {
+		_ = x.read()
+		x.json(http.StatusNotFound, []byte(`{"detail":"Not Found"}`))
+		return
+	}
+	handle := byMethod[r.Method]
+	if handle == nil && r.Method == http.MethodHead {
+		handle = byMethod[http.MethodGet]
+	}
+	if handle == nil {
+		h.Set("Allow", allowed(byMethod))
+		x.json(http.StatusMethodNotAllowed, []byte(`{"detail":"Method Not Allowed"}`))
+		return
+	}
+	handle(x)
+}
+
+func allowed(byMethod map[string]handler) string {
+	for m := range byMethod {
+		if len(byMethod) == 1 {
+			return m
+		}
+	}
+	return "DELETE, GET, POST"
+}
+
+// finish writes the journal. It runs also when a fault cut the connection by a panic.
+func (x *exchange) finish(start time.Time) {
+	if x.entry.Outcome == "" {
+		x.entry.Outcome = OutcomeOK
+		if x.entry.Status >= 400 {
+			x.entry.Outcome = OutcomeRefused
+		}
+	}
+	x.s.http.count(x.r.Method, x.route(), x.entry.Status)
+	x.entry.Duration = time.Since(start).Seconds() * x.s.cfg.Runner.Speed()
+	if !x.quiet {
+		x.s.cfg.Journal.add(x.entry)
+	}
+}
+
+// route is the path as a metric label: unknown ones are "none".
+func (x *exchange) route() string {
+	if x.s.routes[x.r.URL.Path] == nil {
+		return "none"
+	}
+	return x.r.URL.Path
+}
+
+// read takes in the body. On failure the request has been answered, if it could be.
+func (x *exchange) read() bool {
+	limit := int64(x.s.cfg.MaxBody)
+	if x.r.ContentLength > limit {
+		x.json(http.StatusRequestEntityTooLarge, []byte(`{"detail":"Request body too large"}`))
+		return false
+	}
+	size := max(x.r.ContentLength, 512)
+	buf := make([]byte, 0, size+1)
+	body, err := readAll(http.MaxBytesReader(x.w, x.r.Body, limit), buf)
+	x.body = body
+	x.entry.body(body)
+	var tooBig *http.MaxBytesError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &tooBig):
+		x.json(http.StatusRequestEntityTooLarge, []byte(`{"detail":"Request body too large"}`))
+	default:
+		x.entry.Outcome = OutcomeCut
+	}
+	return false
+}
+
+// readAll is io.ReadAll into a buffer that is large enough if the length was announced.
+func readAll(r io.Reader, b []byte) ([]byte, error) {
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+}
+
+// json sends a reply in one piece.
+func (x *exchange) json(status int, body []byte) {
+	x.send(status, "application/json", body)
+}
+
+// refuse sends an error.
+func (x *exchange) refuse(e *apiError) { x.json(e.status, e.append(nil, true)) }
+
+// send writes a reply; an empty content type leaves the header out, as vLLM does
+// for plain text.
+func (x *exchange) send(status int, contentType string, body []byte) {
+	h := x.w.Header()
+	h["Content-Type"] = nil
+	if contentType != "" {
+		h.Set("Content-Type", contentType)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.entry.Status = status
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(body) // a client that is gone shows in the context
+}
+
+// wait blocks until the client leaves or the server closes.
+func (x *exchange) wait() {
+	select {
+	case <-x.r.Context().Done():
+	case <-x.s.closing.Done():
+	}
+}
+
+// reset cuts the connection so that the client sees a reset, and ends the
+// exchange by a panic that net/http knows and does not log.
+func (x *exchange) reset() {
+	Sever(x.conn())
+	panic(http.ErrAbortHandler)
+}
+
+// conn is the connection of the request, nil if the server does not keep it.
+func (x *exchange) conn() net.Conn {
+	c, _ := x.r.Context().Value(connKey{}).(net.Conn)
+	return c
+}
+
+// Sever makes the closing of a TCP connection a reset.
+func Sever(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+}
+
+type connKey struct{}
+
+// KeepConn is for http.Server.ConnContext: faults need the connection.
+func KeepConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// httpCounts are the requests by method, path and class of status.
+type httpCounts struct {
+	mu sync.Mutex
+	n  map[[3]string]uint64
+}
+
+func (c *httpCounts) count(method, path string, status int) {
+	class := "5xx"
+	if status > 0 {
+		class = string('0'+rune(status/100)) + "xx"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = map[[3]string]uint64{}
+	}
+	if key := [3]string{path, method, class}; c.n[key] > 0 || len(c.n) < 200 {
+		c.n[key]++
+	}
+}
+
+const hexDigits = "0123456789abcdef"
+
+// newID makes 16 random hex digits.
+func newID() string { return hex16(rand.Uint64()) }
+
+func hex16(v uint64) string {
+	var b [16]byte
+	for i := range b {
+		b[i] = hexDigits[v>>(60-4*i)&15]
+	}
+	return string(b[:])
+}
+
+// fingerprint makes eight hex digits of a name.
+func fingerprint(name string) string {
+	h := uint64(14695981039346656037)
+	for i := 0; i < len(name); i++ {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	return hex16(h)[8:]
+}

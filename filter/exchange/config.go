@@ -1,0 +1,200 @@
+package exchange
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/warmlane/warmlane/filter/json"
+)
+
+// Config is the plugin's configuration, a JSON object. The zero value is not
+// usable; [ParseConfig] fills in the defaults.
+type Config struct {
+	Role      string // "route"
+	Pools     []PoolConfig
+	Control   ControlConfig
+	Routing   RoutingConfig
+	Piggyback PiggybackConfig
+	Metrics   MetricsConfig
+	Headers   HeaderConfig
+
+	UnknownModel string // "pass" to a replica, which refuses it, or "reject" with 404
+	NoReplica    string // "pass" to Envoy's own balancer, or "reject" with 503
+}
+
+// PoolConfig is one pool of replicas. The first one takes every request whose
+// model no pool names.
+type PoolConfig struct {
+	Name    string
+	Models  []string // models beside those the replicas say they serve
+	Cluster string   // Envoy's name of the cluster, for the wiring check
+}
+
+// ControlConfig says where the control service is. An empty Cluster means
+// that there is none; requests are then left to Envoy's balancer.
+type ControlConfig struct {
+	Cluster   string
+	Authority string
+	Token     string        // sent as a bearer token if not empty
+	Timeout   time.Duration // of one long poll
+}
+
+// RoutingConfig holds the numbers of the cost (package route) and the size
+// of the text index.
+type RoutingConfig struct {
+	QueueWeight    float64 // a: cost of a request to those behind it
+	InFlightCost   float64 // b: seconds for each request in flight
+	PrefillRate    float64 // tokens/s until first tokens have taught better
+	Candidates     int     // replicas named in the header, best first
+	IndexMiB       int     // bound of the text index in shared data
+	StateFade      time.Duration
+	MaxPromptBytes int64 // longer prompts are routed by load alone
+}
+
+// PiggybackConfig says what travels in headers beside the request.
+type PiggybackConfig struct {
+	LoadReports bool // ask replicas for endpoint-load-metrics
+	Explain     bool // let clients ask for x-warmlane-decision
+	Log         bool // write the access-log line
+}
+
+// MetricsConfig bounds what the filter may name in its metrics.
+type MetricsConfig struct {
+	MaxModels int // models with a label of their own; the rest is "other"
+}
+
+// HeaderConfig names the headers clients may use. Forward leaves them on the
+// request to the replica.
+type HeaderConfig struct {
+	Tenant, Priority, Session, Explain, Cache string
+	Forward                                   bool
+}
+
+func defaults() Config {
+	return Config{
+		Role:    "route",
+		Control: ControlConfig{Authority: "control", Timeout: 30 * time.Second},
+		Routing: RoutingConfig{
+			QueueWeight: 1, InFlightCost: 0.02, PrefillRate: 8000, Candidates: 3,
+			IndexMiB: 16, StateFade: 5 * time.Second, MaxPromptBytes: 64 << 20,
+		},
+		Piggyback: PiggybackConfig{LoadReports: true, Log: true},
+		Metrics:   MetricsConfig{MaxModels: 100},
+		Headers: HeaderConfig{
+			Tenant: "x-warmlane-tenant", Priority: "x-warmlane-priority", Session: "x-warmlane-session",
+			Explain: "x-warmlane-explain", Cache: "x-warmlane-cache",
+		},
+		UnknownModel: "pass",
+		NoReplica:    "pass",
+	}
+}
+
+// ParseConfig reads the plugin configuration. Every error begins with the
+// path of the key it is about and says what is allowed there. Empty input is
+// the default configuration with one pool named "default".
+func ParseConfig(data []byte) (*Config, error) {
+	c := defaults()
+	if len(data) > 0 {
+		document, err := json.Parse(data)
+		if err != nil {
+			return nil, errors.New("configuration: " + err.Error())
+		}
+		if err := c.fields().parse("", document); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.Pools) == 0 {
+		c.Pools = []PoolConfig{{Name: "default"}}
+	}
+	return &c, c.check()
+}
+
+func (c *Config) fields() object {
+	return object{
+		"role":          {"\"route\"", oneOf(&c.Role, "route")},
+		"pools":         {"an array of pools", list(&c.Pools, (*PoolConfig).fields)},
+		"control":       {"an object", c.Control.fields().parse},
+		"routing":       {"an object", c.Routing.fields().parse},
+		"piggyback":     {"an object", c.Piggyback.fields().parse},
+		"metrics":       {"an object", c.Metrics.fields().parse},
+		"headers":       {"an object", c.Headers.fields().parse},
+		"unknown_model": {"\"pass\" or \"reject\"", oneOf(&c.UnknownModel, "pass", "reject")},
+		"no_replica":    {"\"pass\" or \"reject\"", oneOf(&c.NoReplica, "pass", "reject")},
+	}
+}
+
+func (p *PoolConfig) fields() object {
+	return object{
+		"name":    {"1 to 64 letters, digits, '-', '_' or '.'", name(&p.Name)},
+		"models":  {"an array of model names", texts(&p.Models)},
+		"cluster": {"a cluster name", text(&p.Cluster)},
+	}
+}
+
+func (c *ControlConfig) fields() object {
+	return object{
+		"cluster":    {"a cluster name", text(&c.Cluster)},
+		"authority":  {"a host name", text(&c.Authority)},
+		"token":      {"a string", text(&c.Token)},
+		"timeout_ms": {"1000 to 300000", millis(&c.Timeout, 1000, 300000)},
+	}
+}
+
+func (r *RoutingConfig) fields() object {
+	return object{
+		"queue_weight":     {"0 to 100", number(&r.QueueWeight, 0, 100)},
+		"in_flight_cost_s": {"0 to 10", number(&r.InFlightCost, 0, 10)},
+		"prefill_rate":     {"1 to 10000000 tokens/s", number(&r.PrefillRate, 1, 1e7)},
+		"candidates":       {"1 to 3", integer(&r.Candidates, 1, 3)},
+		"index_mib":        {"1 to 256", integer(&r.IndexMiB, 1, 256)},
+		"state_fade_ms":    {"100 to 600000", millis(&r.StateFade, 100, 600000)},
+		"max_prompt_bytes": {"0 to 67108864", integer(&r.MaxPromptBytes, 0, 64<<20)},
+	}
+}
+
+func (p *PiggybackConfig) fields() object {
+	return object{
+		"load_reports": {"true or false", boolean(&p.LoadReports)},
+		"explain":      {"true or false", boolean(&p.Explain)},
+		"log":          {"true or false", boolean(&p.Log)},
+	}
+}
+
+func (m *MetricsConfig) fields() object {
+	return object{"max_models": {"1 to 10000", integer(&m.MaxModels, 1, 10000)}}
+}
+
+func (h *HeaderConfig) fields() object {
+	const allowed = "a lower-case header name"
+	return object{
+		"tenant":   {allowed, header(&h.Tenant)},
+		"priority": {allowed, header(&h.Priority)},
+		"session":  {allowed, header(&h.Session)},
+		"explain":  {allowed, header(&h.Explain)},
+		"cache":    {allowed, header(&h.Cache)},
+		"forward":  {"true or false", boolean(&h.Forward)},
+	}
+}
+
+// check holds what no single field can see.
+func (c *Config) check() error {
+	for i, p := range c.Pools {
+		path := "pools[" + strconv.Itoa(i) + "].name"
+		if p.Name == "" {
+			return errors.New(path + ": missing; allowed: 1 to 64 letters, digits, '-', '_' or '.'")
+		}
+		for _, q := range c.Pools[:i] {
+			if q.Name == p.Name {
+				return errors.New(path + ": " + strconv.Quote(p.Name) + " is the name of another pool; allowed: each name once")
+			}
+		}
+	}
+	if len(c.Pools) > maxPools {
+		return errors.New("pools: " + strconv.Itoa(len(c.Pools)) + " pools; allowed: at most " + strconv.Itoa(maxPools))
+	}
+	return nil
+}
+
+// maxPools bounds the ledgers, which are keys that can never be removed.
+const maxPools = 64

@@ -1,0 +1,106 @@
+package exchange
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseConfig(t *testing.T) {
+	c, err := ParseConfig([]byte(`{
+		"role": "route",
+		"pools": [{"name": "chat", "cluster": "outbound|80||llm", "models": ["org/base-7b"]}, {"name": "b"}],
+		"control": {"cluster": "warmlane_control", "authority": "ctl", "token": "s", "timeout_ms": 2000},
+		"routing": {"queue_weight": 0.5, "in_flight_cost_s": 0, "prefill_rate": 1, "candidates": 1, "index_mib": 1,
+			"state_fade_ms": 100, "max_prompt_bytes": 0},
+		"piggyback": {"load_reports": false, "explain": true, "log": false},
+		"metrics": {"max_models": 3},
+		"headers": {"tenant": "x-team", "forward": true},
+		"unknown_model": "reject", "no_replica": "reject"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaults()
+	want.Pools = []PoolConfig{{Name: "chat", Cluster: "outbound|80||llm", Models: []string{"org/base-7b"}}, {Name: "b"}}
+	want.Control = ControlConfig{"warmlane_control", "ctl", "s", 2 * time.Second}
+	want.Routing = RoutingConfig{0.5, 0, 1, 1, 1, 100 * time.Millisecond, 0}
+	want.Piggyback = PiggybackConfig{Explain: true}
+	want.Metrics.MaxModels = 3
+	want.Headers.Tenant, want.Headers.Forward = "x-team", true
+	want.UnknownModel, want.NoReplica = "reject", "reject"
+	if got := *c; !sameConfig(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func sameConfig(a, b Config) bool {
+	if len(a.Pools) != len(b.Pools) {
+		return false
+	}
+	for i, p := range a.Pools {
+		q := b.Pools[i]
+		if p.Name != q.Name || p.Cluster != q.Cluster || strings.Join(p.Models, ",") != strings.Join(q.Models, ",") {
+			return false
+		}
+	}
+	return a.Role == b.Role && a.Control == b.Control && a.Routing == b.Routing && a.Piggyback == b.Piggyback &&
+		a.Metrics == b.Metrics && a.Headers == b.Headers && a.UnknownModel == b.UnknownModel && a.NoReplica == b.NoReplica
+}
+
+func TestParseConfigDefault(t *testing.T) {
+	for _, in := range []string{"", "{}"} {
+		c, err := ParseConfig([]byte(in))
+		if err != nil || len(c.Pools) != 1 || c.Pools[0].Name != "default" || c.Routing.Candidates != 3 {
+			t.Errorf("%q: %+v, %v", in, c, err)
+		}
+	}
+}
+
+func TestParseConfigRefuses(t *testing.T) {
+	f := func(in string, want ...string) {
+		t.Helper()
+		_, err := ParseConfig([]byte(in))
+		if err == nil {
+			t.Errorf("%s: accepted", in)
+			return
+		}
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %q lacks %q", in, err, w)
+			}
+		}
+	}
+	f(`{`, "configuration", "JSON")
+	f(`[]`, "configuration", "an object")
+	f(`{"rule":"route"}`, "rule: unknown key", "role")
+	f(`{"role":"tee"}`, `role: "tee"`, `"route"`)
+	f(`{"pools":{}}`, "pools: {}", "an array of pools")
+	f(`{"pools":[{"name":"a"},{"name":"a"}]}`, "pools[1].name", "each name once")
+	f(`{"pools":[{}]}`, "pools[0].name: missing")
+	f(`{"pools":[{"name":"a b"}]}`, "pools[0].name", "letters")
+	f(`{"pools":[{"name":"a","models":["x",""]}]}`, "pools[0].models[1]", "1 to 256")
+	f(`{"pools":[{"name":"a","weight":1}]}`, "pools[0].weight: unknown key", "cluster, models, name")
+	f(`{"control":{"timeout_ms":10}}`, "control.timeout_ms: 10", "1000 to 300000")
+	f(`{"control":{"timeout_ms":1500.5}}`, "control.timeout_ms")
+	f(`{"routing":{"candidates":4}}`, "routing.candidates: 4", "1 to 3")
+	f(`{"routing":{"prefill_rate":"fast"}}`, "routing.prefill_rate", "tokens/s")
+	f(`{"routing":{"in_flight_cost_s":-1}}`, "routing.in_flight_cost_s")
+	f(`{"piggyback":{"explain":"yes"}}`, "piggyback.explain", "true or false")
+	f(`{"headers":{"tenant":"X-Tenant"}}`, "headers.tenant", "lower-case")
+	f(`{"unknown_model":"drop"}`, "unknown_model", "reject")
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte(`{"pools":[{"name":"a","models":["m"]}],"control":{"cluster":"c"}}`))
+	f.Add([]byte(`{"routing":{"candidates":1e300,"index_mib":-0}}`))
+	f.Add([]byte("{\"a\":{\"a\":"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := ParseConfig(data)
+		if err != nil {
+			return
+		}
+		if len(c.Pools) == 0 || len(c.Pools) > maxPools || c.Routing.Candidates < 1 || c.Routing.Candidates > 3 {
+			t.Fatalf("%q gave %+v", data, c)
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package exchange
+
+import (
+	"github.com/warmlane/warmlane/filter/openai"
+	"github.com/warmlane/warmlane/filter/prefix"
+	"github.com/warmlane/warmlane/filter/route"
+)
+
+// bytesPerToken is how text is counted in tokens where nobody has counted
+// them; it is the estimate of every router of this field.
+const bytesPerToken = 4
+
+// decide ends the reading: which pool, which replica.
+func (e *Exchange) decide(v *Verdict) {
+	w := e.worker
+	e.sentAt = w.env.Now()
+	request := e.read()
+	model := request.Model.Bytes()
+	p, found := w.poolOf(model)
+	e.pool, e.series = p, p.series.of(model)
+	if w.sequence == 0 {
+		w.adopt()
+	}
+	if !found && w.config.UnknownModel == "reject" {
+		e.refuse(v, 404, UnknownModel, "The model `"+string(model)+"` does not exist.", "model")
+		return
+	}
+	e.choose(request)
+	if e.choice.N == 0 && w.config.NoReplica == "reject" {
+		e.refuse(v, 503, NoReplica, "No replica is known to be healthy.", "")
+		return
+	}
+	e.name(v)
+	e.explained = e.head.explain && w.config.Piggyback.Explain
+}
+
+// read closes the scanner and counts what was wrong with the body. That is the
+// replica's to refuse; here it only means that there is no prompt to match.
+func (e *Exchange) read() *openai.Request {
+	request := e.scanner.Request()
+	bad := e.scanner.Close()
+	readable := e.head.dialect != byLoad && !e.head.encoded
+	e.tree = readable && bad.Fault == openai.NoFault && request.PromptBytes > 0 &&
+		request.PromptBytes <= e.worker.config.Routing.MaxPromptBytes
+	if readable && bad.Fault != openai.NoFault {
+		e.worker.tally.add(e.worker.metrics.scanErrors[bad.Fault], 1)
+	}
+	return request
+}
+
+// choose weighs what the index knows against what the replicas owe.
+func (e *Exchange) choose(request *openai.Request) {
+	matched := e.lookUp(request)
+	q := route.Query{
+		Model: request.Model.Bytes(), Prompt: e.promptTokens(request), Matched: matched,
+		Tree: e.tree, Stream: request.Stream,
+	}
+	if e.tree {
+		q.Ring = e.chain.RingHash(e.namespace)
+	}
+	e.place(&q)
+	if e.choice.N > 0 {
+		e.named = int(e.choice.Order[0])
+		e.record(e.named)
+	}
+	e.count()
+}
+
+// place has the router choose. If a worker with newer state has written the
+// ledger meanwhile, that state is taken over, for this request only if it
+// could not be placed without.
+func (e *Exchange) place(q *route.Query) {
+	w, p := e.worker, e.pool
+	p.router.Choose(q, e.sentAt, w.env.Dice(), &e.choice, &e.ticket)
+	if !p.behind(e.choice.Generation) {
+		return
+	}
+	w.adopt()
+	if e.choice.N == 0 {
+		p.router.Choose(q, e.sentAt, w.env.Dice(), &e.choice, &e.ticket)
+	}
+}
+
+// lookUp asks the text index how much of the prompt each replica holds.
+func (e *Exchange) lookUp(request *openai.Request) []uint32 {
+	p := e.pool
+	matched := p.matched[:min(len(p.matched), p.router.Slots())]
+	clear(matched)
+	if !e.tree {
+		return nil
+	}
+	e.namespace = prefix.NamespaceOf(request.Model.Bytes()).
+		With(request.Salt).With(request.Tools).With(request.Template).With(uint64(request.Kind))
+	warm := p.warm[:len(matched)]
+	for slot := range warm {
+		warm[slot] = p.replica(slot)
+	}
+	if err := e.worker.index.Lookup(&e.chain, e.namespace, warm, matched); err != nil {
+		clear(matched)
+	}
+	for slot := range matched {
+		matched[slot] /= bytesPerToken
+	}
+	return matched
+}
+
+// defaultCapacity is the cache of a replica that has not said how large it is,
+// in units of route.ClockUnit: half a million tokens.
+const defaultCapacity = 31250
+
+// replica is how the text index knows the replica in a slot.
+func (p *pool) replica(slot int) prefix.Replica {
+	capacity := p.router.Capacity(slot)
+	if capacity == 0 {
+		capacity = defaultCapacity
+	}
+	return prefix.Replica{Key: p.router.Key(slot), Clock: p.router.Clock(slot), Capacity: capacity}
+}
+
+func (e *Exchange) promptTokens(r *openai.Request) uint32 {
+	n := (r.PromptBytes + r.AsideBytes) / bytesPerToken
+	if r.PromptTokens > 0 {
+		n = r.PromptTokens
+	} else if !e.tree {
+		n = r.BodyBytes / bytesPerToken
+	}
+	return uint32(min(n, 1<<30))
+}
+
+// record tells the index that a replica is about to hold the prompt. It is
+// withdrawn if the answer says otherwise.
+func (e *Exchange) record(slot int) {
+	if e.tree && slot >= 0 && e.pool.router.Key(slot) != 0 {
+		// An index that cannot be written costs a warm hit, not the request.
+		_ = e.worker.index.Record(&e.chain, e.namespace, e.pool.replica(slot))
+	}
+}
+
+func (e *Exchange) withdraw(slot int) {
+	if e.tree && slot >= 0 {
+		_ = e.worker.index.Withdraw(&e.chain, e.namespace, e.pool.router.Key(slot))
+	}
+}
+
+// name writes the decision where the native filters find it.
+func (e *Exchange) name(v *Verdict) {
+	s := &e.worker.scratch
+	s.order = e.pool.router.AppendOrder(s.order[:0], &e.choice)
+	if len(s.order) > 0 {
+		v.property(destinationProperty, s.order)
+	}
+	v.property(poolProperty, e.pool.name)
+}
+
+// count adds the decision to the metrics.
+func (e *Exchange) count() {
+	t, c, s := e.worker.tally, &e.choice, e.pool.series
+	t.add(e.series.decisions[c.Branch], 1)
+	t.observe(s.candidates, int64(c.Candidates))
+	for f, n := range c.Dropped {
+		t.add(s.dropped[f], uint64(n))
+	}
+	if c.N == 0 {
+		return
+	}
+	t.add(e.series.matched, uint64(c.Matched))
+	for i, score := range [...]float32{c.Scores.Prefix, c.Scores.Owed, c.Scores.Busy, c.Scores.Foreign} {
+		t.observe(s.scores[i], int64(score*1000))
+	}
+	if c.Load.At > 0 {
+		t.observe(s.loadAge, max(e.sentAt-c.Load.At, 0))
+	}
+}
+
+// refuse answers the client instead of a replica.
+func (e *Exchange) refuse(v *Verdict, status int, why Reason, message, param string) {
+	w := e.worker
+	e.replied, e.reason = true, why
+	w.scratch.body = openai.AppendError(w.scratch.body[:0], status, message, "", param, "")
+	w.reply = Reply{Status: status, Reason: why, Body: w.scratch.body}
+	v.Reply = &w.reply
+}

@@ -1,0 +1,235 @@
+package exchange
+
+import (
+	"github.com/warmlane/warmlane/filter/openai"
+	"github.com/warmlane/warmlane/filter/prefix"
+	"github.com/warmlane/warmlane/filter/route"
+)
+
+// phase is how far an exchange is; see the drawing in doc.go.
+type phase uint8
+
+const (
+	idle phase = iota
+	passing
+	reading
+	sent
+	answering
+	settled
+)
+
+// Exchange is one request and its answer. It may be used again after Reset.
+type Exchange struct {
+	worker *Worker
+	phase  phase
+	head   requestHead
+	answer responseHead
+
+	scanner openai.Scanner
+	chain   prefix.Chain
+	first   openai.FirstToken
+
+	pool      *pool
+	series    *modelSeries
+	namespace prefix.Namespace // of the prompt in the text index
+	tree      bool             // the prompt has a chain
+	choice    route.Choice
+	ticket    route.Ticket
+	named     int // slot in the header's first place, -1 if none
+	replied   bool
+
+	begun, sentAt, firstAt int64 // ms
+	report                 route.Report
+	reported               bool
+	ended                  bool
+	explained              bool
+	reason                 Reason
+	answeredBy             [64]byte // the upstream's address
+	answeredLen            int
+}
+
+// NewExchange returns an exchange that is ready for its first event.
+func (w *Worker) NewExchange() *Exchange {
+	e := &Exchange{worker: w}
+	e.Reset()
+	return e
+}
+
+// Reset makes e ready for another request and keeps its memory.
+func (e *Exchange) Reset() {
+	e.phase, e.named, e.pool, e.series = idle, -1, nil, nil
+	e.tree, e.replied, e.reported, e.ended, e.explained = false, false, false, false, false
+	e.ticket, e.choice = route.Ticket{}, route.Choice{}
+	e.begun, e.sentAt, e.firstAt, e.answeredLen = 0, 0, 0, 0
+	e.answer, e.reason = responseHead{}, NoReason
+}
+
+// RequestHeaders is the first event. end says that no body follows.
+func (e *Exchange) RequestHeaders(h Headers, end bool) *Verdict {
+	w := e.worker
+	v := &w.verdict
+	v.reset()
+	if e.phase != idle {
+		return v
+	}
+	e.begun = w.env.Now()
+	e.head.read(h, &w.config.Headers, v)
+	if e.head.dialect == notOurs || end {
+		e.phase = passing
+		return v
+	}
+	if w.config.Piggyback.LoadReports && !e.head.askedLoad {
+		v.add(askLoadHeader, textFormat)
+	}
+	e.phase = reading
+	e.scanner.Reset(e.head.dialect.kind(), &e.chain)
+	return v
+}
+
+var textFormat = []byte("TEXT")
+
+func (d dialect) kind() openai.Kind {
+	switch d {
+	case chat:
+		return openai.Chat
+	case completions:
+		return openai.Completions
+	}
+	return openai.Other
+}
+
+// ReadsRequest says whether the body's bytes are wanted.
+func (e *Exchange) ReadsRequest() bool { return e.phase == reading }
+
+// RequestBody takes the next bytes of the body, which may be none; end says
+// that they are the last. At the end the verdict is the decision.
+func (e *Exchange) RequestBody(chunk []byte, end bool) *Verdict {
+	v := &e.worker.verdict
+	v.reset()
+	if e.phase != reading {
+		return v
+	}
+	if len(chunk) > 0 && !e.head.encoded {
+		e.scanner.Write(chunk)
+	}
+	if end {
+		e.phase = sent
+		e.decide(v)
+	}
+	return v
+}
+
+// ReadsResponse says whether the answer's head is wanted.
+func (e *Exchange) ReadsResponse() bool { return e.phase == reading || e.phase == sent }
+
+// ResponseHeaders takes the answer's head. upstream is the address of the
+// replica that answered, as Envoy prints it; it is empty when Envoy or a
+// filter answered. end says that no body follows.
+func (e *Exchange) ResponseHeaders(h Headers, upstream []byte, end bool) *Verdict {
+	v := &e.worker.verdict
+	v.reset()
+	if !e.ReadsResponse() {
+		return v
+	}
+	decided := e.phase == sent
+	e.phase = answering
+	e.answer.read(h)
+	e.ended = end
+	if decided {
+		e.takeHead(v, upstream)
+	}
+	return v
+}
+
+// takeHead learns from the head who answered and how loaded it is.
+func (e *Exchange) takeHead(v *Verdict, upstream []byte) {
+	e.answeredLen = copy(e.answeredBy[:], upstream)
+	if e.answer.reported && !e.head.askedLoad {
+		v.remove(loadReportHeader)
+		v.remove(loadBinaryHeader)
+	}
+	if len(upstream) > 0 {
+		e.takeUpstream(upstream)
+		e.takeReport()
+	}
+	e.answer.report = nil
+	if e.explained {
+		v.add(decisionHeader, e.worker.scratch.decisionOf(e))
+		v.add(loadHeader, e.worker.scratch.loadOf(e))
+	}
+	if e.answer.stream = e.answer.stream && e.answer.status == 200; e.answer.stream {
+		e.first.Reset()
+	}
+}
+
+// takeUpstream corrects the account and the index if another replica answered
+// than the one named first, and if the answer is a refusal.
+func (e *Exchange) takeUpstream(upstream []byte) {
+	r := e.pool.router
+	slot := r.Slot(upstream)
+	if slot != e.named {
+		if e.named >= 0 {
+			e.worker.tally.add(e.pool.series.misses, 1)
+			e.withdraw(e.named)
+		}
+		r.Move(&e.ticket, e.worker.env.Now(), slot, e.uncachedAt(slot), e.named >= 0)
+		e.record(slot)
+	}
+	if e.answer.status >= 400 {
+		e.withdraw(slot)
+	}
+}
+
+// uncachedAt is the part of the prompt, in tokens, that the look-up did not
+// find at a slot.
+func (e *Exchange) uncachedAt(slot int) uint32 {
+	if slot < 0 || slot >= len(e.pool.matched) || slot != e.named {
+		return e.choice.Prompt
+	}
+	return e.choice.Uncached
+}
+
+func (e *Exchange) takeReport() {
+	if !e.answer.reported {
+		return
+	}
+	e.report = route.NoReport()
+	if e.answer.binary {
+		route.ParseReportBin(e.answer.report, &e.report)
+	} else {
+		route.ParseReport(e.answer.report, &e.report)
+	}
+	e.reported = !e.report.Empty()
+}
+
+// load is the report that came with the answer, nil if none did.
+func (e *Exchange) load() *route.Report {
+	if !e.reported {
+		return nil
+	}
+	return &e.report
+}
+
+// ReadsResponseBody says whether the answer's bytes are wanted: those of a
+// stream until its first token.
+func (e *Exchange) ReadsResponseBody() bool {
+	return e.phase == answering && e.answer.stream && e.firstAt == 0
+}
+
+// ResponseBody takes the next bytes of the answer.
+func (e *Exchange) ResponseBody(chunk []byte) {
+	if !e.ReadsResponseBody() || !e.first.Write(chunk) {
+		return
+	}
+	e.firstAt = e.worker.env.Now()
+	e.pool.router.FirstToken(&e.ticket, e.firstAt, e.load())
+	e.reported = false
+	e.worker.tally.observe(e.series.ttft, e.firstAt-e.sentAt)
+}
+
+// ResponseEnd says that the answer is complete.
+func (e *Exchange) ResponseEnd() {
+	if e.phase == answering {
+		e.ended = true
+	}
+}

@@ -1,0 +1,169 @@
+package exchange
+
+import "bytes"
+
+// Headers walks a header map. Names are lower-case, as HTTP/2 has them, and
+// name and value are valid until the next call.
+type Headers interface {
+	Next() (name, value []byte, ok bool)
+}
+
+// Names of the contract with operators and replicas.
+const (
+	decisionHeader = "x-warmlane-decision"
+	loadHeader     = "x-warmlane-load"
+	// ReasonHeader says on every reply of the filter's own why there is one.
+	ReasonHeader = "x-warmlane-reason"
+
+	askLoadHeader    = "endpoint-load-metrics-format"
+	loadReportHeader = "endpoint-load-metrics"
+	loadBinaryHeader = "endpoint-load-metrics-bin"
+)
+
+// Properties of filter state, below "wasm.": the native filters behind this
+// one make headers of them (examples/quickstart/envoy.yaml).
+const (
+	destinationProperty = "warmlane.destination"
+	poolProperty        = "warmlane.pool"
+	logProperty         = "warmlane.log"
+)
+
+// dialect is how a request is read.
+type dialect uint8
+
+const (
+	notOurs     dialect = iota // passes untouched and unrouted
+	byLoad                     // routed by load alone
+	chat                       // /v1/chat/completions
+	completions                // /v1/completions
+)
+
+// requestHead is what the headers of a request say about it.
+type requestHead struct {
+	post      bool
+	dialect   dialect
+	encoded   bool // the body is compressed, so it cannot be read
+	explain   bool
+	askedLoad bool // the client itself asked for load reports
+	id        [64]byte
+	idLen     int
+}
+
+// read takes in the head and says in v which headers must go. The names a
+// client may use are the operator's to choose.
+func (r *requestHead) read(h Headers, names *HeaderConfig, v *Verdict) {
+	*r = requestHead{}
+	for {
+		name, value, ok := h.Next()
+		if !ok {
+			break
+		}
+		if len(name) > 0 && name[0] == ':' {
+			r.readPseudo(name, value)
+			continue
+		}
+		switch string(name) {
+		case "content-encoding":
+			r.encoded = len(value) > 0 && !bytes.EqualFold(value, []byte("identity"))
+		case "x-request-id":
+			r.idLen = copy(r.id[:], value)
+		case askLoadHeader:
+			r.askedLoad = true
+		default:
+			r.readClient(name, value, names, v)
+		}
+	}
+	if !r.post {
+		r.dialect = notOurs
+	}
+}
+
+func (r *requestHead) readPseudo(name, value []byte) {
+	switch string(name) {
+	case ":method":
+		r.post = string(value) == "POST"
+	case ":path":
+		r.dialect = dialectOf(value)
+	}
+}
+
+func (r *requestHead) readClient(name, value []byte, names *HeaderConfig, v *Verdict) {
+	found := ""
+	switch string(name) {
+	case names.Explain:
+		found, r.explain = names.Explain, string(value) == "1"
+	case names.Tenant:
+		found = names.Tenant
+	case names.Priority:
+		found = names.Priority
+	case names.Session:
+		found = names.Session
+	case names.Cache:
+		found = names.Cache
+	}
+	if found != "" && !names.Forward {
+		v.remove(found)
+	}
+}
+
+// dialectOf knows the paths of the engines' HTTP servers.
+func dialectOf(path []byte) dialect {
+	if i := bytes.IndexByte(path, '?'); i >= 0 {
+		path = path[:i]
+	}
+	switch string(path) {
+	case "/v1/chat/completions":
+		return chat
+	case "/v1/completions":
+		return completions
+	case "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/rerank", "/rerank", "/v1/score", "/score",
+		"/pooling", "/classify", "/v1/audio/transcriptions", "/v1/audio/translations", "/tokenize", "/detokenize":
+		return byLoad
+	}
+	return notOurs
+}
+
+// responseHead is what the headers of an answer say about it. report points
+// into the header map and is valid as long as that is.
+type responseHead struct {
+	status   int
+	stream   bool // an event stream
+	report   []byte
+	binary   bool // report is the protobuf form
+	reported bool // there was a report, under either name
+}
+
+func (r *responseHead) read(h Headers) {
+	*r = responseHead{}
+	for {
+		name, value, ok := h.Next()
+		if !ok {
+			return
+		}
+		switch string(name) {
+		case ":status":
+			r.status = atoi(value)
+		case "content-type":
+			r.stream = bytes.HasPrefix(value, []byte("text/event-stream"))
+		case loadReportHeader:
+			r.report, r.binary, r.reported = value, false, true
+		case loadBinaryHeader:
+			r.report, r.binary, r.reported = value, true, true
+		}
+	}
+}
+
+// atoi reads a status; what is not a number of three digits is 0.
+func atoi(b []byte) int {
+	if len(b) != 3 {
+		return 0
+	}
+	n := 0
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
+}

@@ -1,0 +1,96 @@
+package exchange
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/warmlane/warmlane/filter/route"
+)
+
+// logOf writes the access log's line: one JSON object. Envoy puts it where the
+// log format says %FILTER_STATE(wasm.warmlane.log:PLAIN)%.
+func (s *scratch) logOf(e *Exchange, now int64, outcome Outcome) []byte {
+	b := append(s.log[:0], `{"time":"`...)
+	b = time.UnixMilli(now).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
+	b = append(b, '"')
+	b = appendText(b, "id", e.head.id[:e.head.idLen])
+	b = appendText(b, "pool", e.pool.name)
+	b = appendText(b, "model", e.scanner.Request().Model.Bytes())
+	if e.sentAt != 0 && !e.replied {
+		b = e.appendDecision(b)
+	}
+	b = appendText(b, "answered", e.answeredBy[:e.answeredLen])
+	b = appendNumber(b, "status", int64(e.answer.status))
+	if e.firstAt != 0 {
+		b = appendNumber(b, "ttft_ms", e.firstAt-e.sentAt)
+	}
+	b = appendNumber(b, "duration_ms", now-e.begun)
+	b = appendText(b, "outcome", []byte(outcome.String()))
+	if e.reason != NoReason {
+		b = appendText(b, "reason", []byte(e.reason))
+	}
+	s.log = append(b, '}')
+	return s.log
+}
+
+func (e *Exchange) appendDecision(b []byte) []byte {
+	c := &e.choice
+	b = appendNumber(b, "tier", 1)
+	b = appendText(b, "branch", []byte(c.Branch.String()))
+	if e.named >= 0 {
+		b = appendText(b, "replica", e.pool.router.Address(e.named))
+	}
+	b = appendNumber(b, "matched", int64(c.Matched))
+	b = appendNumber(b, "prompt", int64(c.Prompt))
+	b = appendNumber(b, "candidates", int64(c.Candidates))
+	if c.N > 0 {
+		b = appendScores(b, &c.Scores)
+	}
+	b = appendNumber(b, "queue_ms", 0)
+	if e.worker.scratch.loadOf(e); len(e.worker.scratch.load) > 0 {
+		b = appendText(b, "load", e.worker.scratch.load)
+	}
+	return b
+}
+
+func appendScores(b []byte, s *route.Scores) []byte {
+	b = append(b, `,"scores":{"prefix":`...)
+	b = appendDecimal(b, float64(s.Prefix))
+	b = appendDecimal(append(b, `,"owed":`...), float64(s.Owed))
+	b = appendDecimal(append(b, `,"busy":`...), float64(s.Busy))
+	b = appendDecimal(append(b, `,"foreign":`...), float64(s.Foreign))
+	return append(b, '}')
+}
+
+func appendNumber(b []byte, key string, n int64) []byte {
+	b = append(append(append(b, `,"`...), key...), `":`...)
+	return strconv.AppendInt(b, n, 10)
+}
+
+// appendText writes a member that is a string; an empty one is left out.
+func appendText(b []byte, key string, text []byte) []byte {
+	if len(text) == 0 {
+		return b
+	}
+	b = append(append(append(b, `,"`...), key...), `":"`...)
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		b = appendRune(b, r)
+		text = text[size:]
+	}
+	return append(b, '"')
+}
+
+// appendRune escapes what JSON wants escaped; what is not UTF-8 has become
+// the replacement character.
+func appendRune(b []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	switch {
+	case r == '"' || r == '\\':
+		return append(b, '\\', byte(r))
+	case r < 0x20 || r == 0x7f:
+		return append(append(b, `\u00`...), hex[r>>4], hex[r&15])
+	}
+	return utf8.AppendRune(b, r)
+}

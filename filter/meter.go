@@ -1,0 +1,33 @@
+//go:build wasip1
+
+package main
+
+import (
+	"github.com/warmlane/warmlane/filter/abi"
+	"github.com/warmlane/warmlane/filter/exchange"
+)
+
+// meter hands a tally to the host's metrics. A metric is defined when it
+// first has a value, so that a page of metrics shows what happened.
+type meter struct{}
+
+var hostKinds = [...]abi.MetricType{
+	exchange.Counter: abi.Counter, exchange.Gauge: abi.Gauge, exchange.Histogram: abi.Histogram,
+}
+
+func (meter) flush(t *exchange.Tally) { t.Drain(record) }
+
+func record(m *exchange.Metric, value uint64) {
+	if !m.Defined {
+		id, err := abi.DefineMetric(hostKinds[m.Kind], m.Name)
+		if err != nil {
+			return
+		}
+		m.ID, m.Defined = id, true
+	}
+	if m.Kind == exchange.Counter {
+		_ = abi.IncrementMetric(m.ID, int64(value))
+	} else {
+		_ = abi.RecordMetric(m.ID, value)
+	}
+}

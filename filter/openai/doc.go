@@ -1,0 +1,49 @@
+// Package openai knows what OpenAI's clients and engines say to each other.
+//
+// # Requests
+//
+// A [Scanner] reads the body of a request as it passes, in chunks of any cut,
+// and holds none of it. It is a push parser in two layers: lex.go knows JSON
+// (where a value begins and ends, [Scanner.Write] is its loop), and place.go
+// with its neighbours body.go, message.go and prompt.go knows requests (what a
+// value at this place is for). What comes out is a [Request] of small facts,
+// and for a [Sink] the prompt's canonical bytes.
+//
+// # Canonical bytes
+//
+// Canonical bytes depend on what the engine will see, not on how the JSON was
+// spelled: white space, escapes, the order of keys and the choice between a
+// string and a list with one text part leave no trace. They are a stream that
+// is cut into blocks and hashed, so equal conversations have equal beginnings.
+//
+// Chat completions, for each message:
+//
+//	text of part 1  end of part | text of part 2  end of part | ... | end of message
+//
+//	end of a part of type text    0xFF
+//	end of any other part         0xFE, digest of its other members (8 bytes, LE)
+//	end of message                0xFD, digest of its other members (8 bytes, LE)
+//
+// and a border. Text is the bytes that the JSON strings stand for. Role, name,
+// tool calls and whatever else a message has come after the content, as one
+// digest, so that content can stream wherever its key stands. Content that is
+// null or absent is no part. The three marks do not occur in UTF-8.
+//
+// Completions: the text of the prompt, or its token ids as 4-byte little-endian
+// words, and a border. A list of prompts is one stream with a border after
+// each prompt and 0xFF before all but the first: the first prompt decides
+// where the request finds its beginning.
+//
+// A digest takes objects as sets: equal members in another order give the same
+// digest, and members that are null do not count in messages and parts.
+// Numbers count as they are spelled, 1.0 is not 1.
+//
+// # What is not taken as encoding/json takes it
+//
+// The scanner accepts what encoding/json accepts, and refuses what that refuses
+// (depth over 10,000 included), but for these: a byte order mark at the start
+// is skipped; bytes that are not UTF-8 stay in the text as they are; keys match
+// exactly, not by case. A surrogate escape without its pair is U+FFFD in both.
+// Of two equal members of the body the last counts; two equal members deeper
+// down both count.
+package openai

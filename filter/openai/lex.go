@@ -1,0 +1,236 @@
+package openai
+
+// state is where in the JSON text the scanner is.
+type state uint8
+
+const (
+	atStart      state = iota // before the body's value and its byte order mark
+	atMark                    // after the first byte of the mark
+	atMark2                   // after the second
+	wantRoot                  // after the mark
+	wantValue                 // after a colon or a comma
+	wantFirst                 // after [: a value or ]
+	wantFirstKey              // after {: a key or }
+	wantKey                   // after a comma
+	wantColon                 // after a key
+	wantNext                  // after a value: a comma or the end of its container
+	atEnd                     // after the body's value
+
+	inString // all states before this one are between tokens
+	inEscape // after a backslash
+	inHex    // after a backslash and u
+	inLiteral
+
+	numFirst // all states from here on are inside of a number
+	numMinus
+	numZero
+	numInt
+	numDot
+	numFrac
+	numExp
+	numSign
+	numPower
+	dead
+)
+
+// maxDepth is how deep values nest; encoding/json has the same bound.
+const maxDepth = 10000
+
+// Write scans the next bytes of the body. The scanner keeps no reference to
+// them. After a fault it only counts.
+func (s *Scanner) Write(chunk []byte) {
+	i := 0
+	for i < len(chunk) && s.state != dead {
+		switch {
+		case s.state < inString:
+			i = s.tokens(chunk, i)
+		case s.state == inString:
+			i = s.str(chunk, i)
+		case s.state > inLiteral:
+			i = s.number(chunk, i)
+		case s.state == inLiteral:
+			i = s.literal(chunk, i)
+		default:
+			s.at = s.seen + int64(i)
+			s.escapeByte(chunk[i])
+			i++
+		}
+	}
+	s.seen += int64(len(chunk))
+}
+
+// tokens reads from chunk[i:] what lies between strings, numbers and literals,
+// and returns where to go on when one of these begins or the chunk ends. The
+// tokens of every member of every object pass here, so the common ones are
+// handled on the spot.
+func (s *Scanner) tokens(chunk []byte, i int) int {
+	for ; i < len(chunk) && s.state < inString; i++ {
+		c := chunk[i]
+		if c <= ' ' && isSpace(c) && s.state > atMark2 {
+			continue
+		}
+		s.at = s.seen + int64(i)
+		switch {
+		case s.state == wantNext && c == ',':
+			s.state = wantValue
+			if s.inObject() {
+				s.state = wantKey
+			}
+		case s.state == wantColon && c == ':':
+			s.state = wantValue
+		case s.state == wantKey && c == '"':
+			s.beginKey()
+		case s.state == wantValue && c == '"':
+			s.state = inString
+			s.mode = s.beginString()
+		case s.state == wantValue && isDigit(c):
+			s.beginNumber()
+			return i
+		default:
+			if !s.token(c) {
+				return i
+			}
+		}
+	}
+	return i
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+// token takes a byte that is no white space. It returns false if a number
+// begins, which c is part of.
+func (s *Scanner) token(c byte) (taken bool) {
+	switch {
+	case s.state == wantNext && (c == '}' || c == ']'):
+		s.pop(c == '}')
+	case s.state == wantFirstKey && c == '}':
+		s.pop(true)
+	case s.state == wantFirst && c == ']':
+		s.pop(false)
+	case c == '"' && (s.state == wantFirstKey || s.state == wantKey):
+		s.beginKey()
+	case s.state == wantValue || s.state == wantFirst:
+		return s.beginValue(c)
+	case s.state <= wantRoot || s.state == atEnd:
+		s.outside(c)
+	default:
+		s.fail(Syntax)
+	}
+	return true
+}
+
+// outside takes a byte outside of the body's value.
+func (s *Scanner) outside(c byte) {
+	switch {
+	case s.state == atStart && c == 0xEF && s.at == 0:
+		s.state = atMark
+	case s.state == atMark && c == 0xBB:
+		s.state = atMark2
+	case s.state == atMark2 && c == 0xBF:
+		s.state = wantRoot
+	case s.state == atMark || s.state == atMark2 || s.state == atEnd:
+		s.fail(Syntax)
+	case c == '{':
+		s.push(true)
+	case c == '[' || c == '"' || c == '-' || isDigit(c) || c == 't' || c == 'f' || c == 'n':
+		s.fail(NotObject)
+	default:
+		s.fail(Syntax)
+	}
+}
+
+func (s *Scanner) beginKey() {
+	s.state = inString
+	s.mode = modeKey
+	s.word.reset()
+}
+
+// beginValue takes the first byte of a value, but of a number.
+func (s *Scanner) beginValue(c byte) (taken bool) {
+	switch c {
+	case '"':
+		s.state = inString
+		s.mode = s.beginString()
+	case '{':
+		s.push(true)
+	case '[':
+		s.push(false)
+	case 't', 'f', 'n':
+		s.lit = literalOf(c)
+		s.state = inLiteral
+	default:
+		s.beginNumber()
+		return false
+	}
+	return true
+}
+
+func (s *Scanner) inObject() bool {
+	return s.nest[s.depth/64]>>(s.depth%64)&1 != 0
+}
+
+func (s *Scanner) push(object bool) {
+	if s.depth == maxDepth {
+		s.fail(TooDeep)
+		return
+	}
+	s.depth++
+	bit := uint64(1) << (s.depth % 64)
+	if object {
+		s.nest[s.depth/64] |= bit
+		s.state = wantFirstKey
+	} else {
+		s.nest[s.depth/64] &^= bit
+		s.state = wantFirst
+	}
+	s.open(object)
+}
+
+func (s *Scanner) pop(object bool) {
+	if object != s.inObject() {
+		s.fail(Syntax)
+		return
+	}
+	s.depth--
+	s.state = wantNext
+	if s.depth == 0 {
+		s.state = atEnd
+	}
+	s.close()
+}
+
+// literal is a word of JSON and how much of it was read.
+type literal struct {
+	word string
+	read int
+	kind valueKind
+}
+
+func literalOf(first byte) literal {
+	switch first {
+	case 't':
+		return literal{word: "true", read: 1, kind: kindTrue}
+	case 'f':
+		return literal{word: "false", read: 1, kind: kindFalse}
+	}
+	return literal{word: "null", read: 1, kind: kindNull}
+}
+
+// literal reads from chunk[i:], which lies inside of a literal, and returns
+// where the literal or the chunk ends.
+func (s *Scanner) literal(chunk []byte, i int) int {
+	for ; i < len(chunk) && s.lit.read < len(s.lit.word); i++ {
+		if chunk[i] != s.lit.word[s.lit.read] {
+			s.at = s.seen + int64(i)
+			s.fail(Syntax)
+			return i
+		}
+		s.lit.read++
+	}
+	if s.lit.read == len(s.lit.word) {
+		s.at = s.seen + int64(i)
+		s.state = wantNext
+		s.value(s.lit.kind, uint64(s.lit.kind))
+	}
+	return i
+}

@@ -1,0 +1,91 @@
+package openai
+
+// Kind is the dialect of a request, known from its path.
+type Kind uint8
+
+// A request of kind Other has no prompt that the scanner knows; only the
+// members of its body are read.
+const (
+	Other       Kind = iota
+	Chat             // /v1/chat/completions
+	Completions      // /v1/completions
+)
+
+// Sink takes the canonical bytes of a prompt.
+type Sink interface {
+	// Text takes the next bytes. They are valid during the call.
+	Text(b []byte)
+	// Border says that a message (or one of several prompts) ends here.
+	Border()
+	// Reset forgets everything: a new request begins, or the body has a
+	// second prompt, which replaces the first.
+	Reset()
+}
+
+// Request is what the scanner learned from a body. It is whole after
+// [Scanner.Close] and valid until the next [Scanner.Reset].
+type Request struct {
+	Kind  Kind
+	Model Name
+	User  Name
+
+	Stream             bool // "stream": true
+	StreamIncludeUsage bool // "stream_options": {"include_usage": true}
+
+	// MaxTokens is max_completion_tokens, else max_tokens; -1 if neither is
+	// known. Numbers that do not fit, and numbers with an exponent, are
+	// MaxInt64, so that no spelling makes a large claim look small.
+	MaxTokens int64
+	// N is how many answers are asked for, by the same rules; 1 if absent.
+	N int64
+
+	// Hashes of what belongs to the namespace of the prompt; 0 if absent or
+	// null. Tools covers tools and functions. Template covers the arguments
+	// that change how the engine renders a prompt from its beginning.
+	Salt, Tools, Template uint64
+	// Rest covers all members of the body that have no field here, as an
+	// answer cache needs it.
+	Rest uint64
+
+	// PromptTokens counts the ids of a prompt given as token ids, else 0.
+	PromptTokens int64
+	// PromptBytes counts the canonical bytes, BodyBytes all bytes.
+	PromptBytes, BodyBytes int64
+	// AsideBytes counts the text that the engine renders into the prompt but
+	// that is only a digest in the canonical bytes: tool calls and tools.
+	AsideBytes int64
+
+	// Malformed says what is wrong with the body. If it is set, the canonical
+	// bytes mean nothing; the other fields hold what came before the fault.
+	Malformed Malformed
+}
+
+// maxName is the longest name held.
+const maxName = 256
+
+// Name is a string of the body, held up to 256 bytes.
+type Name struct {
+	buf  [maxName]byte
+	n    uint16
+	over bool
+	set  bool
+}
+
+// Bytes returns the name as it stands in the body, unescaped; empty if it is
+// absent, not a string, or too long. It is valid as long as the Request.
+func (n *Name) Bytes() []byte { return n.buf[:n.n] }
+
+// Present reports whether the body has the name, as a string of any length.
+func (n *Name) Present() bool { return n.set }
+
+// TooLong reports whether the name was longer than 256 bytes.
+func (n *Name) TooLong() bool { return n.over }
+
+func (n *Name) put(b []byte, spilled bool) {
+	n.set, n.over, n.n = true, spilled || len(b) > maxName, 0
+	if !n.over {
+		n.n = uint16(copy(n.buf[:], b))
+	}
+}
+
+func (n *Name) clear() { n.set, n.over, n.n = false, false, 0 }

@@ -1,0 +1,186 @@
+package openai
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// record is a Sink that keeps everything.
+type record struct {
+	text    []byte
+	borders []int
+	resets  int
+}
+
+func (r *record) Text(b []byte) { r.text = append(r.text, b...) }
+func (r *record) Border()       { r.borders = append(r.borders, len(r.text)) }
+func (r *record) Reset()        { r.text, r.borders, r.resets = r.text[:0], r.borders[:0], r.resets+1 }
+
+// scan scans body in pieces of at most size bytes.
+func scan(s *Scanner, kind Kind, body []byte, size int) *record {
+	r := &record{}
+	s.Reset(kind, r)
+	for len(body) > size {
+		s.Write(body[:size])
+		body = body[size:]
+	}
+	s.Write(body)
+	s.Close()
+	return r
+}
+
+// check compares the scanner with the reference, at some cuts.
+func check(t *testing.T, kind Kind, body []byte) {
+	t.Helper()
+	want, isObject := reference(kind, body)
+	var s Scanner
+	for _, size := range []int{len(body) + 1, 1, 2, 3, 7, 13, 64} {
+		got := scan(&s, kind, body, size)
+		if diff := compare(&s.req, got, &want, isObject); diff != "" {
+			t.Fatalf("%.2000q in pieces of %d: %s", body, size, diff)
+		}
+		if s.req.BodyBytes != int64(len(body)) {
+			t.Fatalf("BodyBytes %d, want %d", s.req.BodyBytes, len(body))
+		}
+	}
+}
+
+func compare(r *Request, got *record, want *expected, isObject bool) string {
+	fault := r.Malformed.Fault
+	if !isObject {
+		if fault == NoFault || fault > NotObject {
+			return fmt.Sprintf("fault %v, want one of the JSON", fault)
+		}
+		return ""
+	}
+	if fault != want.Malformed.Fault {
+		return fmt.Sprintf("fault %v, want %v", fault, want.Malformed.Fault)
+	}
+	if d := compareName(&r.Model, want.model) + compareName(&r.User, want.user); d != "" {
+		return d
+	}
+	a, b := *r, want.Request
+	a.Model, a.User, a.BodyBytes, a.Malformed, b.Malformed = Name{}, Name{}, 0, Malformed{}, Malformed{}
+	if fault != NoFault {
+		a.PromptBytes, a.PromptTokens, a.AsideBytes = b.PromptBytes, b.PromptTokens, b.AsideBytes
+	}
+	if a != b {
+		return strings.ReplaceAll(fmt.Sprintf("request %+v\nwant    %+v", a, b), " 0", "")
+	}
+	if fault == NoFault && (!bytes.Equal(got.text, want.text) || !slices.Equal(got.borders, want.borders)) {
+		return fmt.Sprintf("text %.400q, borders %d\nwant %.400q, borders %d", got.text, got.borders, want.text, want.borders)
+	}
+	return ""
+}
+
+func compareName(n *Name, want *string) string {
+	switch {
+	case want == nil && !n.Present():
+	case want != nil && n.Present() && len(*want) > maxName && n.TooLong() && len(n.Bytes()) == 0:
+	case want != nil && n.Present() && !n.TooLong() && string(n.Bytes()) == *want:
+	default:
+		return fmt.Sprintf("name %q (present %v, too long %v), want %v", n.Bytes(), n.Present(), n.TooLong(), want)
+	}
+	return ""
+}
+
+// bodies are whole requests and fragments of them; the fuzz target starts
+// from them too.
+var bodies = []string{
+	`{"model":"m","messages":[{"role":"user","content":"hi"}]}`,
+	` { "model" : "m" ,` + "\n\n" + `  "stream":true , "messages" : [ {"role":"user","content":"hi"} ] } ` + "\n",
+	"\xEF\xBB\xBF" + `{"model":"m","messages":[{"role":"user","content":"hi"}]}`,
+	"\xEF\xBB" + `{"model":"m"}`, "\xEF \xBB\xBF{}", " \xEF\xBB\xBF{}", "\xEF\xBB\xBF", "\xEF\xBB\xBF\xEF\xBB\xBF{}",
+	`{"messages":[{"content":"text first","role":"user","name":"n"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"now","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"12:00"}],"model":"org/base-7b"}`,
+	`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"T"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}]}`,
+	`{"model":"m","messages":[{"role":"user","content":["a",{"text":"b"},{"type":"input_text","text":"c"},5,null,[1,[2]],{},{"text":7},{"type":null,"text":null}]}]}`,
+	`{"model":"m","messages":[{"role":"user","content":{"odd":[1,{"a":"b"}]}},{"content":5},{"content":true},{}]}`,
+	`{"model":"small","model":"big","messages":[{"role":"user","content":"a"}],"messages":[{"role":"user","content":"hi"}]}`,
+	`{"stream":false,"stream":true,"n":3,"n":null,"messages":5,"messages":[]}`,
+	`{"messages":[{"content":"x"}],"messages":null}`, `{"messages":[{"content":"x"}],"messages":"no"}`, `{"messages":[1,{"content":"x"}]}`,
+	`{"mod\u0065l":"a\"b:c@1","messages":[],"\u006d\u0065ssages":[{"c\u006fntent":"\u00e9\n\t\\\/\b\f\r"}]}`,
+	`{"messages":[{"content":"\ud83d\ude00 \ud83d \ud83dx \ude00 \ud83d\n \ud83d\ud83d\ude00 \ud83d\u0041 \ud83d"}]}`,
+	`{"messages":[{"content":"\u65e5\u672c\u8a9e text \u0000 \uFFFF long enough for the fast path to be taken"}]}`,
+	"{\"messages\":[{\"content\":\"\xff\xfe raw \xc3\x28 \xed\xa0\x80\"}]}",
+	`{"messages":[{"content":"\x"}]}`, `{"messages":[{"content":"\u12G4"}]}`, `{"messages":[{"content":"\ud83d\u12"}]}`, "{\"a\":\"line\nbreak\"}", "{\"a\":\"tab\there\"}",
+	`{"max_tokens":5,"max_completion_tokens":7,"n":2}`, `{"max_tokens":99999999999999999999,"n":-3}`, `{"max_tokens":1e3,"n":2.5}`, `{"max_tokens":-1e3}`, `{"max_tokens":"5","n":"2"}`,
+	`{"max_tokens":-0,"n":0}`, `{"max_tokens":9223372036854775807}`, `{"max_tokens":922337203685477580}`, `{"max_tokens":-9223372036854775809}`, `{"max_tokens":-0.5}`,
+	`{"n":01}`, `{"n":-}`, `{"n":1.}`, `{"n":.5}`, `{"n":1e}`, `{"n":1e+}`, `{"n":1e+5}`, `{"n":1E-2}`, `{"n":+1}`, `{"n":1.5e3,"m":-2.25,"o":0.0,"p":0e0}`, `{"n":NaN}`,
+	`{"user":"u","cache_salt":"s","tools":[{"type":"function","function":{"name":"f","parameters":{"b":1,"a":[true,false,null]}}}],"chat_template_kwargs":{"x":1},"seed":7}`,
+	`{"tools":null,"cache_salt":null,"chat_template":"{{ x }}","functions":[{"name":"g"}],"stream_options":{"include_usage":true,"other":[1]}}`,
+	`{"stream_options":{"include_usage":true},"stream_options":{}}`, `{"stream_options":{"include_usage":true},"stream_options":null}`, `{"stream_options":[true]}`, `{"stream_options":{"include_usage":"yes"}}`,
+	`{"prompt":"","max_tokens":4}`, `{"prompt":"one"}`, `{"prompt":["one","two"]}`, `{"prompt":["one"]}`, `{"prompt":[]}`, `{"prompt":null}`, `{"prompt":5}`, `{"prompt":{}}`, `{"prompt":true}`,
+	`{"prompt":[15,27,99]}`, `{"prompt":[[15,27],[99]]}`, `{"prompt":[[]]}`, `{"prompt":[[],[]]}`, `{"prompt":[4294967295,0]}`, `{"prompt":[4294967296]}`, `{"prompt":[-1]}`, `{"prompt":[1.0]}`, `{"prompt":[-0]}`,
+	`{"prompt":[1,"a"]}`, `{"prompt":["a",1]}`, `{"prompt":[[1],2]}`, `{"prompt":[[1,"a"]]}`, `{"prompt":[null]}`, `{"prompt":[[[1]]]}`, `{"prompt":[{}]}`, `{"prompt":["a",["b"]]}`, `{"prompt":[[1],"a"]}`,
+	`{"prompt":[1,2],"prompt":"text"}`, `{"prompt":"text","prompt":[1,2]}`, `{"prompt":"long","prompt":null}`,
+	``, ` `, `{`, `{}`, `[]`, `"a"`, `5`, `null`, `true`, `nul`, `}`, `{]`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a":[1,]}`, `{"a":[,]}`, `{"a":[1 2]}`, `{"a":[}`, `{"a":{]}`, `{}{}`, `{} x`, `{"a":tru}`, `{"a":truE}`, `{"a":nullx}`, `{a:1}`, `{"a":1`, `{"a`, `{"a\`, `{"a":"b\u00`, `{"a":-`, `{"a":1}` + "\x00",
+	`{"user":"` + strings.Repeat("u", 256) + `","model":"` + strings.Repeat("m", 257) + `"}`,
+	`{"model":"` + strings.Repeat("m", 600) + `","` + strings.Repeat("k", 600) + `":"` + strings.Repeat("v", 600) + `\n` + strings.Repeat("v", 600) + `"}`,
+	`{"model":"` + strings.Repeat("m", 600) + `","model":"short"}`,
+	`{"x":` + strings.Repeat("[", 40) + `{"a":{"b":1},"c":2}` + strings.Repeat("]", 40) + `}`,
+	`{"x":` + strings.Repeat(`{"k":`, 40) + `[1,{"b":null}]` + strings.Repeat("}", 40) + `}`,
+	`{"messages":[{"content":"` + strings.Repeat("plain text of some length, ", 200) + `"},{"content":"` + strings.Repeat(`a line of a good sixty characters, then what ends it all: \n`, 90) + `"}]}`,
+}
+
+func TestScannerAgreesWithReference(t *testing.T) {
+	for _, kind := range []Kind{Other, Chat, Completions} {
+		for _, body := range bodies {
+			check(t, kind, []byte(body))
+		}
+	}
+}
+
+func TestScannerAtEveryCut(t *testing.T) {
+	var s Scanner
+	for _, body := range bodies {
+		if len(body) > 1000 {
+			continue
+		}
+		for _, kind := range []Kind{Chat, Completions} {
+			want, isObject := reference(kind, []byte(body))
+			for cut := range len(body) + 1 {
+				r := &record{}
+				s.Reset(kind, r)
+				s.Write([]byte(body[:cut]))
+				s.Write([]byte(body[cut:]))
+				s.Close()
+				if diff := compare(&s.req, r, &want, isObject); diff != "" {
+					t.Fatalf("%q cut at %d: %s", body, cut, diff)
+				}
+			}
+		}
+	}
+}
+
+func FuzzScanner(f *testing.F) {
+	for _, body := range bodies {
+		f.Add([]byte(body), true, 5)
+		f.Add([]byte(body), false, 1)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, chat bool, cut int) {
+		if ambiguous(body) {
+			return
+		}
+		kind := Completions
+		if chat {
+			kind = Chat
+		}
+		check(t, kind, body)
+		if cut < 0 || cut > len(body) {
+			return
+		}
+		want, isObject := reference(kind, body)
+		var s Scanner
+		r := &record{}
+		s.Reset(kind, r)
+		s.Write(body[:cut])
+		s.Write(body[cut:])
+		s.Close()
+		if diff := compare(&s.req, r, &want, isObject); diff != "" {
+			t.Fatalf("%q cut at %d: %s", body, cut, diff)
+		}
+	})
+}

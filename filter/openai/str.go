@@ -1,0 +1,203 @@
+package openai
+
+// mode is what the bytes of a string are for.
+type mode uint8
+
+const (
+	modeKey   mode = iota // a key: gathered in word
+	modeValue             // counts by its digest: gathered in word
+	modeText              // canonical bytes: gathered in text
+)
+
+// escape is an escape sequence cut by the end of a chunk, or a surrogate that
+// waits for its pair.
+type escape struct {
+	unit uint32 // the hexadecimal digits read
+	read uint8  // how many
+	high uint32 // a high surrogate, or 0
+}
+
+const replacement = 0xFFFD
+
+// firstLook is how much of a string is read before it counts as long.
+const firstLook = 64
+
+// str reads from chunk[i:], which lies inside of a string, and returns where
+// the string, an odd escape, or the chunk ends.
+func (s *Scanner) str(chunk []byte, i int) int {
+	if s.esc.high != 0 {
+		if chunk[i] == '\\' {
+			s.state = inEscape
+			return i + 1
+		}
+		s.flushHigh()
+	}
+	look := firstLook
+	for i < len(chunk) {
+		dst := s.room()
+		written, read := unescape(dst[:min(look, len(dst))], chunk[i:])
+		s.grow(written)
+		i += read
+		if i == len(chunk) {
+			break
+		}
+		c := chunk[i]
+		if c < ' ' || c == '"' || c == '\\' {
+			return s.stop(c, i)
+		}
+		if run := s.longRun(chunk[i:]); run > 0 {
+			i += run
+		} else { // the buffer was full, or these are the chunk's last bytes
+			s.put1(c)
+			i++
+		}
+		look = textBuffer
+	}
+	return i
+}
+
+// stop takes the byte at i, which is not part of a plain run, and returns where
+// to go on.
+func (s *Scanner) stop(c byte, i int) int {
+	s.at = s.seen + int64(i)
+	switch c {
+	case '"':
+		s.state = wantNext
+		s.endString()
+	case '\\':
+		s.state = inEscape
+	default:
+		s.fail(Syntax)
+	}
+	return i + 1
+}
+
+// longRun hands a long run without escapes on as it is and returns its length.
+func (s *Scanner) longRun(b []byte) int {
+	if len(b) <= directRun {
+		return 0
+	}
+	run := plain(b)
+	if run <= directRun {
+		return 0
+	}
+	if s.mode == modeText {
+		s.flush()
+		s.req.PromptBytes += int64(run)
+		s.sink.Text(b[:run])
+	} else {
+		s.word.add(b[:run])
+	}
+	return run
+}
+
+// room returns the free part of the buffer of the running string, at least
+// slack bytes.
+func (s *Scanner) room() []byte {
+	if s.mode == modeText {
+		if len(s.text)-s.textLen < slack {
+			s.flush()
+		}
+		return s.text[s.textLen:]
+	}
+	if len(s.word.buf)-s.word.n < slack {
+		s.word.spill()
+	}
+	return s.word.buf[s.word.n:]
+}
+
+// grow says that n bytes of room were written.
+func (s *Scanner) grow(n int) {
+	if s.mode == modeText {
+		s.textLen += n
+	} else {
+		s.word.n += n
+	}
+}
+
+func (s *Scanner) put1(c byte) {
+	s.room()[0] = c
+	s.grow(1)
+}
+
+// putRune writes u as UTF-8. It is no surrogate.
+func (s *Scanner) putRune(u uint32) {
+	dst := s.room()
+	if u < 0x10000 {
+		s.grow(putUnit(dst, int32(u)))
+		return
+	}
+	dst[0] = 0xF0 | byte(u>>18)
+	dst[1] = 0x80 | byte(u>>12)&0x3F
+	dst[2] = 0x80 | byte(u>>6)&0x3F
+	dst[3] = 0x80 | byte(u)&0x3F
+	s.grow(4)
+}
+
+// flush gives the sink what text was gathered.
+func (s *Scanner) flush() {
+	if s.textLen > 0 {
+		s.req.PromptBytes += int64(s.textLen)
+		s.sink.Text(s.text[:s.textLen])
+		s.textLen = 0
+	}
+}
+
+// escapeByte reads an escape byte by byte: one that is cut, or that has to do
+// with surrogates.
+func (s *Scanner) escapeByte(c byte) {
+	switch {
+	case s.state == inHex:
+		s.hexByte(c)
+	case c == 'u':
+		s.state = inHex
+		s.esc.unit, s.esc.read = 0, 0
+	case escaped[c] != 0:
+		s.flushHigh()
+		s.put1(escaped[c])
+		s.state = inString
+	default:
+		s.fail(Syntax)
+	}
+}
+
+func (s *Scanner) hexByte(c byte) {
+	v := hexValue[c]
+	if v > 0xF {
+		s.fail(Syntax)
+		return
+	}
+	s.esc.unit = s.esc.unit<<4 | uint32(v)
+	s.esc.read++
+	if s.esc.read == 4 {
+		s.state = inString
+		s.codeUnit(s.esc.unit)
+	}
+}
+
+// codeUnit takes a UTF-16 code unit; a surrogate without its pair is U+FFFD.
+func (s *Scanner) codeUnit(u uint32) {
+	low := u&^0x3FF == 0xDC00
+	if s.esc.high != 0 && low {
+		s.putRune(0x10000 + (s.esc.high-0xD800)<<10 + (u - 0xDC00))
+		s.esc.high = 0
+		return
+	}
+	s.flushHigh()
+	switch {
+	case low:
+		s.putRune(replacement)
+	case isSurrogate(int32(u)):
+		s.esc.high = u
+	default:
+		s.putRune(u)
+	}
+}
+
+// flushHigh gives up waiting for the pair of a high surrogate.
+func (s *Scanner) flushHigh() {
+	if s.esc.high != 0 {
+		s.esc.high = 0
+		s.putRune(replacement)
+	}
+}

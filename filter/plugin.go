@@ -1,0 +1,88 @@
+//go:build wasip1
+
+package main
+
+import (
+	"math/rand/v2"
+
+	"github.com/warmlane/warmlane/filter/abi"
+	"github.com/warmlane/warmlane/filter/exchange"
+	"github.com/warmlane/warmlane/filter/follow"
+)
+
+func init() {
+	abi.Register(func(uint32) abi.Plugin { return &plugin{} })
+}
+
+// tickMillis is how often each VM hands over its counts and looks after its
+// lease and its seat.
+const tickMillis = 250
+
+// plugin is one configuration in one VM.
+type plugin struct {
+	abi.BasePlugin
+	config   *exchange.Config
+	worker   *exchange.Worker
+	follower *follow.Follower
+	free     []*stream
+	meter    meter
+	call     uint32 // the open poll, if calling
+	calling  bool
+	lastErr  string
+}
+
+func nowMillis() int64 { return abi.Now() / 1e6 }
+
+// OnConfigure reads the configuration. It also runs in a VM that the host
+// throws away, so nothing here touches shared data or metrics.
+func (p *plugin) OnConfigure(size int) bool {
+	data, err := abi.AppendBuffer(nil, abi.PluginConfiguration, 0, size)
+	if err != nil && size > 0 {
+		abi.Log(abi.LogCritical, "warmlane: configuration cannot be read: "+err.Error())
+		return false
+	}
+	p.config, err = exchange.ParseConfig(data)
+	if err != nil {
+		abi.Log(abi.LogCritical, "warmlane: configuration refused: "+err.Error())
+		return false
+	}
+	store := &store{}
+	p.worker = exchange.NewWorker(p.config, exchange.Env{Store: store, Now: nowMillis, Dice: rand.Uint64})
+	if p.config.Control.Cluster != "" {
+		p.follower = follow.New(store, rand.Uint64, p.config.PoolNames())
+	}
+	if err := abi.SetTickPeriod(tickMillis); err != nil {
+		abi.Log(abi.LogCritical, "warmlane: no ticks: "+err.Error())
+		return false
+	}
+	return true
+}
+
+// NewStream implements abi.Plugin.
+func (p *plugin) NewStream(uint32) abi.Stream {
+	if p.worker == nil {
+		return nil
+	}
+	if p.follower != nil {
+		p.follower.Busy()
+	}
+	n := len(p.free)
+	if n == 0 {
+		return &stream{plugin: p, exchange: p.worker.NewExchange()}
+	}
+	s := p.free[n-1]
+	p.free = p.free[:n-1]
+	s.exchange.Reset()
+	return s
+}
+
+// OnDone gives up what other VMs would otherwise wait for.
+func (p *plugin) OnDone() bool {
+	if p.follower != nil {
+		p.follower.Close()
+	}
+	if p.worker != nil {
+		p.meter.flush(p.worker.Tally())
+	}
+	return true
+}

@@ -1,0 +1,94 @@
+package prefix
+
+import "encoding/binary"
+
+// putTags makes an entry with the tags want for r the newest of the bucket and
+// keeps the bucket within limit bytes. Nothing changes if r has a fresh entry
+// that covers them. Entries of r that the new one covers, or that r has
+// outlived, go.
+func (im *image) putTags(want []uint32, r Replica, limit int) (evicted int, changed bool) {
+	if !im.keepTags(want, r) {
+		return 0, false
+	}
+	e := im.buf[im.n : im.n+entryHead+4*len(want)]
+	binary.LittleEndian.PutUint32(e, r.Key)
+	binary.LittleEndian.PutUint32(e[4:], r.Clock)
+	binary.LittleEndian.PutUint32(e[8:], uint32(len(want)))
+	for i, t := range want {
+		binary.LittleEndian.PutUint32(e[entryHead+4*i:], t)
+	}
+	im.n += len(e)
+	return im.evictTags(limit), true
+}
+
+// keepTags removes what an entry for want would replace. It returns false, and
+// may have removed some of it, if no new entry is needed.
+func (im *image) keepTags(want []uint32, r Replica) bool {
+	to := magicBytes
+	for at := magicBytes; at < im.n; {
+		size := entrySize(im.buf[at:im.n])
+		if size == 0 { // damaged: what follows cannot be read
+			break
+		}
+		e := im.buf[at : at+size]
+		at += size
+		if binary.LittleEndian.Uint32(e) == r.Key {
+			stamp := binary.LittleEndian.Uint32(e[4:])
+			if r.fresh(stamp) && covers(e, want) {
+				return false
+			}
+			if !r.holds(stamp, r.Capacity) || coveredBy(e, want) {
+				continue
+			}
+		}
+		if to < at-size {
+			copy(im.buf[to:], e)
+		}
+		to += size
+	}
+	im.n = to
+	return true
+}
+
+// covers reports whether the entry has all tags of want.
+func covers(e []byte, want []uint32) bool {
+	last := len(want) - 1
+	return len(e) >= entryHead+4*len(want) && binary.LittleEndian.Uint32(e[entryHead+4*last:]) == want[last]
+}
+
+// coveredBy reports whether want has all tags of the entry.
+func coveredBy(e []byte, want []uint32) bool {
+	n := (len(e) - entryHead) / 4
+	return n <= len(want) && binary.LittleEndian.Uint32(e[len(e)-4:]) == want[n-1]
+}
+
+// evictTags drops the oldest entries until the bucket has at most limit bytes.
+func (im *image) evictTags(limit int) (evicted int) {
+	at := magicBytes
+	for im.n-at+magicBytes > limit {
+		at += entrySize(im.buf[at:im.n])
+		evicted++
+	}
+	if evicted > 0 {
+		im.n = magicBytes + copy(im.buf[magicBytes:], im.buf[at:im.n])
+	}
+	return evicted
+}
+
+// dropTags removes the entry of key that has just the tags want.
+func (im *image) dropTags(want []uint32, key uint32) bool {
+	for at := magicBytes; at < im.n; {
+		size := entrySize(im.buf[at:im.n])
+		if size == 0 {
+			return false
+		}
+		e := im.buf[at : at+size]
+		if binary.LittleEndian.Uint32(e) == key && covers(e, want) && coveredBy(e, want) {
+			copy(e, im.buf[at+size:im.n])
+			im.n -= size
+			return true
+		}
+		at += size
+	}
+	return false
+}

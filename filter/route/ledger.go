@@ -1,0 +1,287 @@
+package route
+
+import (
+	"math"
+
+	"github.com/warmlane/warmlane/filter/shared"
+)
+
+// tries bounds a compare-and-set loop. Each loss means that another worker
+// made progress; what was lost stays pending.
+const tries = 8
+
+// books are one worker's hand on the ledger: its copy of the page as last
+// read, the truth about its own requests, and what it has still to write.
+type books struct {
+	store shared.Store
+	key   []byte
+	nonce uint32
+	lease int64
+
+	page  page
+	spare []byte // to widen into
+	cas   uint32
+	seat  int  // -1 = none
+	dirty bool // mine has something that the page has not
+
+	mine     [MaxSlots]account
+	start    [MaxSlots]float32 // rates to start from
+	inFlight [MaxSlots]uint32  // totals over all seats
+	owed     [MaxSlots]uint32
+
+	stats Stats
+}
+
+// account is what this worker has going at one replica.
+type account struct {
+	key      uint32
+	inFlight uint16
+	owed     uint32 // tokens of streams that wait for their first token
+	pending
+}
+
+// pending is what the replica's record has not been told yet.
+type pending struct {
+	sentAt int64  // last dispatch
+	begun  uint16 // requests dispatched
+	sent   uint32 // uncached tokens dispatched
+	fresh  uint32 // the part of them that is in owed
+	soft   uint32 // the part of them that is not
+
+	firstAt int64  // last first token
+	done    uint32 // tokens of the streams that had theirs
+	work    uint32 // tokens done ...
+	span    int64  // ... in so many ms, as a sample of the rate
+
+	avoid   int64
+	report  Report // At 0 = none
+	foreign foreign
+}
+
+// Stats counts what went wrong on the ledger, since the start of this worker.
+type Stats struct {
+	Lost    uint64 // adjustments put off because every try met another write
+	Retries uint64 // writes repeated because another came first
+	Damaged uint64 // values under our key that were no ledger, replaced
+	Expired uint64 // seats taken from workers that had gone silent
+	Evicted uint64 // times this worker found its own seat gone
+	Late    uint64 // settlements for a replica that is no longer in its slot
+	NoSeat  uint64 // writes without a seat: more workers than seats
+	Beyond  uint64 // replicas of the last adopted state that had no place
+}
+
+// read fetches the page, brings it up to date with t and with this worker's
+// own books, and sums up. What it did stays local until write.
+func (b *books) read(t *Table, now int64) {
+	b.fetch(t)
+	b.reconcile(t)
+	b.expire(now)
+	b.sit()
+	b.publish()
+	for slot := range b.page.slots() {
+		b.sum(slot)
+		b.fold(slot)
+	}
+}
+
+// write tries to store the page. On success nothing is pending any more.
+func (b *books) write(now int64) bool {
+	if b.seat >= 0 {
+		b.page.setI64(b.page.seat(b.seat)+4, now+b.lease)
+	}
+	if b.store.Set(b.key, b.page, b.cas) != nil {
+		b.stats.Retries++
+		return false
+	}
+	b.settled()
+	return true
+}
+
+// update reads and writes until a write holds or tries are used up.
+func (b *books) update(t *Table, now int64) {
+	for range tries {
+		b.read(t, now)
+		if b.write(now) {
+			return
+		}
+	}
+	b.stats.Lost++
+}
+
+func (b *books) settled() {
+	if !b.dirty {
+		return
+	}
+	for slot := range b.mine {
+		b.mine[slot].pending = pending{}
+	}
+	b.dirty = false
+}
+
+// fetch copies the value, or starts a new one.
+func (b *books) fetch(t *Table) {
+	value, cas, err := b.store.Get(b.key)
+	switch {
+	case err == nil && page(value).valid():
+		b.page = append(b.page[:0], value...)
+		b.cas = cas
+		return
+	case err == nil:
+		b.stats.Damaged++
+		b.cas = cas
+	default:
+		b.cas = shared.Absent
+	}
+	b.page = newPage(b.page, len(t.lanes), t.generation)
+}
+
+// reconcile gives slots to the replicas of t, unless the ledger is already at
+// a later generation than this worker.
+func (b *books) reconcile(t *Table) {
+	if n := len(t.lanes); b.page.slots() < n {
+		w := b.page.widen(b.spare, n)
+		b.spare, b.page = b.page, w
+	}
+	if int32(b.page.generation()-t.generation) > 0 {
+		return
+	}
+	b.page.setU32(8, t.generation)
+	for slot := range t.lanes {
+		if key := t.lanes[slot].key; key != 0 && !b.holds(slot, key) {
+			b.page.reset(slot, key)
+		}
+	}
+}
+
+func (b *books) holds(slot int, key uint32) bool {
+	return key != 0 && slot < b.page.slots() && b.page.u32(b.page.record(slot)+recKey) == key
+}
+
+// expire empties the seats of silent workers. A lease from too far ahead means
+// that the clock was set back.
+func (b *books) expire(now int64) {
+	for i := range b.page.seats() {
+		at := b.page.seat(i)
+		lease := b.page.i64(at + 4)
+		if b.page.u32(at) == 0 || lease >= now && lease <= now+2*b.lease {
+			continue
+		}
+		clear(b.page[at:b.page.entry(i, b.page.slots())])
+		b.stats.Expired++
+	}
+}
+
+// sit finds this worker's seat, or takes one if it has something to account
+// for.
+func (b *books) sit() {
+	if b.seat >= 0 && b.seat < b.page.seats() && b.page.u32(b.page.seat(b.seat)) == b.nonce {
+		return
+	}
+	if b.seat >= 0 {
+		b.stats.Evicted++
+	}
+	b.seat = -1
+	if b.busy() {
+		b.take()
+	}
+}
+
+// take claims a free seat.
+func (b *books) take() {
+	if b.seat >= 0 {
+		return
+	}
+	for i := range b.page.seats() {
+		if b.page.u32(b.page.seat(i)) == 0 {
+			b.seat = i
+			break
+		}
+	}
+	if b.seat < 0 && b.page.seats() < maxSeats {
+		b.page, b.seat = b.page.addSeat()
+	}
+	if b.seat < 0 {
+		b.stats.NoSeat++
+		return
+	}
+	b.page.setU32(b.page.seat(b.seat), b.nonce)
+}
+
+// aging says that the seat's lease needs renewing.
+func (b *books) aging(now int64) bool {
+	return b.seat >= 0 && b.busy() && b.page.i64(b.page.seat(b.seat)+4) < now+b.lease/2
+}
+
+// busy says whether this worker has anything to account for.
+func (b *books) busy() bool {
+	for slot := range b.mine {
+		if b.mine[slot].inFlight > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// publish copies this worker's accounts into its seat.
+func (b *books) publish() {
+	if b.seat < 0 {
+		return
+	}
+	for slot := range b.page.slots() {
+		b.post(slot)
+	}
+}
+
+func (b *books) post(slot int) {
+	if b.seat < 0 {
+		return
+	}
+	at, m := b.page.entry(b.seat, slot), &b.mine[slot]
+	if !b.holds(slot, m.key) {
+		b.page.setU16(at, 0)
+		b.page.setU32(at+2, 0)
+		return
+	}
+	b.page.setU16(at, m.inFlight)
+	b.page.setU32(at+2, m.owed)
+}
+
+// sum totals one slot over the seats. Without a seat the worker still knows
+// of its own.
+func (b *books) sum(slot int) {
+	var n, owed uint32
+	for i := range b.page.seats() {
+		at := b.page.entry(i, slot)
+		n += uint32(b.page.u16(at))
+		owed = addCapped(owed, b.page.u32(at+2))
+	}
+	if m := &b.mine[slot]; b.seat < 0 && b.holds(slot, m.key) {
+		n += uint32(m.inFlight)
+		owed = addCapped(owed, m.owed)
+	}
+	b.inFlight[slot], b.owed[slot] = n, owed
+}
+
+func addCapped(a, b uint32) uint32 {
+	if s := a + b; s >= a {
+		return s
+	}
+	return math.MaxUint32
+}
+
+// fold tells the slot's record what is pending for it. The totals must be up
+// to date.
+func (b *books) fold(slot int) {
+	m := &b.mine[slot]
+	if !b.dirty || m.pending == (pending{}) || !b.holds(slot, m.key) {
+		return
+	}
+	at := b.page.record(slot)
+	b.foldWork(at, slot, m, b.start[slot])
+	if m.avoid > b.page.i64(at+recAvoid) {
+		b.page.setI64(at+recAvoid, m.avoid)
+	}
+	if m.report.At > b.page.i64(at+recReportAt) {
+		b.foldReport(at, m)
+	}
+}

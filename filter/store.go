@@ -1,0 +1,31 @@
+//go:build wasip1
+
+package main
+
+import (
+	"errors"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+
+	"github.com/warmlane/warmlane/filter/abi"
+	"github.com/warmlane/warmlane/filter/shared"
+)
+
+// store is the host's shared data as the core knows it.
+type store struct{}
+
+func (*store) Get(key []byte) ([]byte, uint32, error) {
+	value, cas, err := abi.Shared(key)
+	if errors.Is(err, types.ErrorStatusNotFound) {
+		err = shared.ErrNotFound
+	}
+	return value, cas, err
+}
+
+func (*store) Set(key, value []byte, cas uint32) error {
+	err := abi.SetShared(key, value, cas)
+	if errors.Is(err, types.ErrorStatusCasMismatch) {
+		err = shared.ErrCAS
+	}
+	return err
+}

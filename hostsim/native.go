@@ -1,0 +1,127 @@
+package hostsim
+
+import "strconv"
+
+// The native filters that may stand between the guest and the upstream, and
+// the ends of both chains.
+
+// bufferFilter is Envoy's buffer filter: it stops a request until its body is
+// complete and then names its length.
+type bufferFilter struct {
+	stream *Stream
+	active bool
+	length int
+}
+
+func (b *bufferFilter) onHeaders(end bool) uint64 {
+	if end {
+		return headersContinue
+	}
+	b.active = true
+	b.stream.request.limit = b.stream.host.opts.Buffer
+	return headersStop
+}
+
+func (b *bufferFilter) onData(d *body, end bool) uint64 {
+	b.length += d.len()
+	if !end && b.active {
+		return dataStopAndBuffer
+	}
+	b.nameLength()
+	return dataContinue
+}
+
+func (b *bufferFilter) onTrailers() uint64 {
+	b.nameLength()
+	return trailersContinue
+}
+
+func (b *bufferFilter) nameLength() {
+	if h := b.stream.request.headers; b.active && !h.Has("content-length") {
+		h.add("content-length", strconv.Itoa(b.length))
+	}
+}
+
+// mutationFilter is Envoy's header_mutation filter for requests.
+type mutationFilter struct{ stream *Stream }
+
+func (m mutationFilter) onHeaders(bool) uint64 {
+	for _, step := range m.stream.host.opts.Mutations {
+		if step.Remove != "" {
+			m.stream.request.headers.remove(step.Remove)
+			continue
+		}
+		if value := m.stream.filterState[step.FilterState]; value != "" {
+			m.stream.request.headers.add(step.Append, value)
+		}
+	}
+	return headersContinue
+}
+
+func (mutationFilter) onData(*body, bool) uint64 { return dataContinue }
+func (mutationFilter) onTrailers() uint64        { return trailersContinue }
+
+// upstreamEnd is the router: what reaches it has been sent.
+type upstreamEnd struct{ stream *Stream }
+
+func (u upstreamEnd) onHeaders(end bool) uint64 {
+	s := u.stream
+	s.upstream = &UpstreamRequest{Header: s.request.headers.Clone(), Worker: s.worker.index, At: s.host.Now()}
+	u.ended(end)
+	return headersContinue
+}
+
+func (u upstreamEnd) onData(d *body, end bool) uint64 {
+	u.stream.upstream.Body = append(u.stream.upstream.Body, d.take()...)
+	u.ended(end)
+	return dataContinue
+}
+
+func (u upstreamEnd) onTrailers() uint64 {
+	u.stream.upstream.Trailers = u.stream.request.trailers.Clone()
+	u.ended(true)
+	return trailersContinue
+}
+
+// ended starts the route's time-out once the upstream has the whole request.
+func (u upstreamEnd) ended(end bool) {
+	s := u.stream
+	if !end || s.upstream.Complete {
+		return
+	}
+	s.upstream.Complete = true
+	if d := s.host.opts.RouteTimeout; d > 0 {
+		s.routeTimer = s.host.clock.after(d, s.worker, s.routeTimeout)
+	}
+}
+
+// clientEnd is what the client has received.
+type clientEnd struct{ stream *Stream }
+
+func (c clientEnd) onHeaders(end bool) uint64 {
+	s := c.stream
+	s.headersSent = true
+	s.result.Header = s.response.headers.Clone()
+	s.result.Status, _ = strconv.Atoi(s.result.Header.Get(":status"))
+	c.ended(end)
+	return headersContinue
+}
+
+func (c clientEnd) onData(d *body, end bool) uint64 {
+	c.stream.result.Body = append(c.stream.result.Body, d.take()...)
+	c.ended(end)
+	return dataContinue
+}
+
+func (c clientEnd) onTrailers() uint64 {
+	c.stream.result.Trailers = c.stream.response.trailers.Clone()
+	c.ended(true)
+	return trailersContinue
+}
+
+func (c clientEnd) ended(end bool) {
+	if end {
+		c.stream.answered = true
+		c.stream.finish()
+	}
+}
