@@ -3,6 +3,7 @@ package hostsim_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ func TestConformance(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			want, err := s.Golden()
 			if err != nil {
-				t.Fatal(err)
+				t.Error(err)
 			}
 			if got := play(t, s); got != want {
 				t.Errorf("%s\ngot:\n%s\nEnvoy:\n%s", s.Asks, got, want)
@@ -53,7 +54,8 @@ func optionsOf(s conformance.Setup) hostsim.Options {
 	o := hostsim.Options{
 		PluginName: conformance.PluginName, RootID: conformance.RootID, PluginConfig: "conform",
 		AllowOnHeadersStopIteration: s.AllowStop, BufferLimit: s.Limit,
-		Failure: map[string]hostsim.FailurePolicy{"open": hostsim.FailOpen, "reload": hostsim.FailReload}[s.Failure],
+		RouteTimeout: conformance.RouteTimeout,
+		Failure:      map[string]hostsim.FailurePolicy{"open": hostsim.FailOpen, "reload": hostsim.FailReload}[s.Failure],
 	}
 	if s.Buffer {
 		o.Buffer = conformance.BufferBytes
@@ -123,6 +125,12 @@ func head(e conformance.Exchange, id string) hostsim.Header {
 		path = e.Path
 	}
 	h := hostsim.Header{{":method", method}, {":path", path}, {":authority", "test"}, {":scheme", "http"}, {"x-id", id}, {"x-script", e.Script}}
+	if e.Brief {
+		h = append(h, [2]string{"x-brief", "1"})
+	}
+	if e.Sized {
+		h = append(h, [2]string{"content-length", strconv.Itoa(len(strings.Join(e.Chunks, "")))})
+	}
 	return append(h, e.Header...)
 }
 
@@ -130,7 +138,7 @@ func head(e conformance.Exchange, id string) hostsim.Header {
 // if there are no trailers.
 func reply(r conformance.Reply) hostsim.Upstream {
 	return func(*hostsim.UpstreamRequest) hostsim.Reply {
-		out := hostsim.Reply{Status: r.Status, Header: r.Header, Trailers: r.Trailers}
+		out := hostsim.Reply{Status: r.Status, Header: r.Header, Trailers: r.Trailers, ChunkDelay: conformance.Gap}
 		for _, c := range r.Chunks {
 			out.Chunks = append(out.Chunks, []byte(c))
 		}

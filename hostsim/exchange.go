@@ -127,7 +127,7 @@ func (s *Stream) serve(up Upstream) {
 		s.later(at, func() { s.passResponse(&body{b: append([]byte(nil), p...)}, false) })
 	}
 	if !bare {
-		s.later(at, func() { s.endResponse(r) })
+		s.later(at+r.ChunkDelay, func() { s.endResponse(r) })
 	}
 }
 

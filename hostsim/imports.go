@@ -72,6 +72,11 @@ func (f hostFunc) bound() api.GoFunc {
 		if v.allowed != nil && !v.allowed[full] {
 			panic(fmt.Errorf("restricted_callback: %s may not be called now", full))
 		}
+		for i := range strings.IndexByte(f.signature, ':') {
+			if f.signature[i] == 'i' {
+				stack[i] = uint64(uint32(stack[i])) // the upper half is not defined
+			}
+		}
 		v.host.runScripts(v, f.name)
 		if result := f.run(v, stack); returns {
 			stack[0] = uint64(result)

@@ -39,8 +39,8 @@ func (r localReply) header() *Header {
 // begun but not left is replaced without the filters seeing it; one that has
 // left can only be cut.
 func (s *Stream) localReply(r localReply) {
-	if s.gone || s.answered {
-		return
+	if s.gone || s.answered || s.prepared != nil {
+		return // the first reply wins
 	}
 	s.result.Details = strings.Join(strings.Fields(r.details), "_")
 	switch {

@@ -77,19 +77,25 @@ func (u upstreamEnd) onData(d *body, end bool) uint64 {
 	return dataContinue
 }
 
+// onTrailers drops them if the length is named: HTTP/1 has no place for them
+// then.
 func (u upstreamEnd) onTrailers() uint64 {
-	u.stream.upstream.Trailers = u.stream.request.trailers.Clone()
+	if s := u.stream; !s.upstream.Header.Has("content-length") {
+		s.upstream.Trailers = s.request.trailers.Clone()
+	}
 	u.ended(true)
 	return trailersContinue
 }
 
-// ended starts the route's time-out once the upstream has the whole request.
+// ended starts the route's time-out once the whole request has left. An
+// upstream that was promised another length never has the whole of it.
 func (u upstreamEnd) ended(end bool) {
 	s := u.stream
-	if !end || s.upstream.Complete {
+	if !end || s.routeTimer != nil || s.upstream.Complete {
 		return
 	}
-	s.upstream.Complete = true
+	n, err := strconv.Atoi(s.upstream.Header.Get("content-length"))
+	s.upstream.Complete = err != nil || n == len(s.upstream.Body)
 	if d := s.host.opts.RouteTimeout; d > 0 {
 		s.routeTimer = s.host.clock.after(d, s.worker, s.routeTimeout)
 	}

@@ -56,7 +56,7 @@ func (r Reply) pieces() [][]byte { return pieces(r.Body, r.Chunks, r.ChunkSize) 
 
 // duration is how long the whole reply takes.
 func (r Reply) duration() time.Duration {
-	return r.Delay + r.ChunkDelay*time.Duration(len(r.pieces()))
+	return r.Delay + r.ChunkDelay*time.Duration(len(r.pieces())+1)
 }
 
 // pieces cuts a body as the wire would.

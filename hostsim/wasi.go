@@ -1,6 +1,9 @@
 package hostsim
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // WASI as Envoy gives it to a guest: a log, a clock, dice, an environment, and
 // polite refusals for the rest.
@@ -8,16 +11,19 @@ import "slices"
 type errno = uint32
 
 const (
-	errnoSuccess  errno = 0
-	errnoBadF     errno = 8
-	errnoFault    errno = 21
-	errnoInval    errno = 28
-	errnoNoEnt    errno = 44
-	errnoNoSys    errno = 52
-	errnoNotDir   errno = 20
-	errnoNotSup   errno = 58
-	maxRandomSize       = 64 << 10
-	rightFdWrite        = 64
+	errnoSuccess errno = 0
+	errnoBadF    errno = 8
+	errnoFault   errno = 21
+	errnoInval   errno = 28
+	errnoNoEnt   errno = 44
+	errnoNoSys   errno = 52
+	errnoNotDir  errno = 20
+	errnoNotSup  errno = 58
+	// bootTime is what the monotonic clock shows at the start: runtimes take 0
+	// for a broken clock.
+	bootTime      = time.Hour
+	maxRandomSize = 64 << 10
+	rightFdWrite  = 64
 )
 
 // wasiTable is the WASI of an Envoy release; what it lacks cannot be imported.
@@ -192,7 +198,7 @@ func wasiClock(v *vm, a []uint64) uint32 {
 	case 0:
 		return faultOr(v.put64(a[2], uint64(v.host.clock.wall().UnixNano())), errnoSuccess)
 	case 1:
-		return faultOr(v.put64(a[2], uint64(v.host.clock.now)), errnoSuccess)
+		return faultOr(v.put64(a[2], uint64(bootTime+v.host.clock.now)), errnoSuccess)
 	}
 	return errnoNotSup
 }

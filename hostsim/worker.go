@@ -3,6 +3,7 @@ package hostsim
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -27,10 +28,26 @@ func (w *worker) launch(config string) error {
 		err = v.addRoot(config)
 	}
 	if err != nil {
-		return fmt.Errorf("VM of %s: %w", threadName(w.index), err)
+		return fmt.Errorf("VM of %s: %w%s", threadName(w.index), err, w.host.lastWords(w.index))
 	}
 	return nil
 }
+
+// lastWords is what a VM that would not start had to say for itself.
+func (h *Host) lastWords(worker int) string {
+	var lines []string
+	for _, l := range h.logs {
+		if l.Worker == worker && l.Level >= LevelWarn {
+			lines = append(lines, l.Message)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "\nguest said: " + strings.Join(lines[max(0, len(lines)-maxLastWords):], "\n")
+}
+
+const maxLastWords = 20
 
 // addRoot makes a root context and puts the guest's plugin into it.
 func (v *vm) addRoot(config string) error {

@@ -57,10 +57,13 @@ func (d DNS) lookup(ctx context.Context) ([]Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolve %s: %w", d.Name, err)
 	}
-	slices.SortFunc(addrs, netip.Addr.Compare)
+	for i, a := range addrs {
+		addrs[i] = a.Unmap()
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare) // servers rotate them
 	members := make([]Member, len(addrs))
 	for i, a := range addrs {
-		members[i].Address = netip.AddrPortFrom(a.Unmap(), d.Port).String()
+		members[i].Address = netip.AddrPortFrom(a, d.Port).String()
 	}
 	return normal(members), nil
 }

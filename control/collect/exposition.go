@@ -210,7 +210,7 @@ func number(b []byte) (float64, bool) {
 
 // eachLabel calls f, unless it is nil, with each label and returns what stands
 // behind them.
-func eachLabel(rest []byte, f func(*label)) ([]byte, error) {
+func eachLabel(rest []byte, f func(label)) ([]byte, error) {
 	rest = rest[1:]
 	for {
 		l, after, ok, err := nextLabel(rest)
@@ -218,7 +218,7 @@ func eachLabel(rest []byte, f func(*label)) ([]byte, error) {
 			return after, err
 		}
 		if f != nil {
-			f(&l)
+			f(l)
 		}
 		rest = after
 	}
@@ -232,7 +232,7 @@ func (s *Sample) cacheConfig(rest []byte) bool {
 		return false
 	}
 	var block, blocks, tokens uint64
-	after, err := eachLabel(rest, func(l *label) {
+	after, err := eachLabel(rest, func(l label) {
 		switch string(l.name) {
 		case "block_size":
 			block = labelNumber(l)
@@ -260,7 +260,7 @@ func (s *Sample) cacheConfig(rest []byte) bool {
 
 // labelNumber reads a number; "None" and whatever else is none gives 0. The
 // bound keeps products and sums of them far from overflow.
-func labelNumber(l *label) uint64 {
+func labelNumber(l label) uint64 {
 	n, err := strconv.ParseUint(string(l.value), 10, 31)
 	if err != nil {
 		return 0
@@ -284,7 +284,7 @@ func (s *Sample) loraInfo(rest []byte) bool {
 	}
 	s.newestLoRA = v
 	s.Adapters = s.Adapters[:0]
-	_, err = eachLabel(rest, func(l *label) {
+	_, err = eachLabel(rest, func(l label) {
 		if n := string(l.name); n == "running_lora_adapters" || n == "waiting_lora_adapters" {
 			s.addAdapters(l.text())
 		}

@@ -71,6 +71,7 @@ type difference struct {
 // members takes in the list of one source. Replicas that are in no list any
 // more are stopped.
 func (f *fold) members(pool string, source int, list []Member, now time.Time) (d difference) {
+	f.slots.sweep(now)
 	p := f.pools[pool]
 	p.lists[source] = append([]Member{}, list...)
 	all := normal(slices.Concat(p.lists...))
@@ -84,15 +85,15 @@ func (f *fold) members(pool string, source int, list []Member, now time.Time) (d
 		d.urgency = changed
 	}
 	for _, m := range all {
-		f.member(p, m, now, &d)
+		f.member(p, m, &d)
 	}
 	return d
 }
 
-func (f *fold) member(p *poolFold, m Member, now time.Time, d *difference) {
+func (f *fold) member(p *poolFold, m Member, d *difference) {
 	r := p.replicas[m.Address]
 	if r == nil {
-		if r = f.add(p, m, now); r == nil {
+		if r = f.add(p, m); r == nil {
 			d.refused++
 			return
 		}
@@ -113,8 +114,8 @@ func (p *poolFold) gone(all []Member) []string {
 }
 
 // add makes a replica; nil if no slot is free.
-func (f *fold) add(p *poolFold, m Member, now time.Time) *replica {
-	place, ok := f.slots.take(key{p.config.Name, m.Address}, now)
+func (f *fold) add(p *poolFold, m Member) *replica {
+	place, ok := f.slots.take(key{p.config.Name, m.Address})
 	if !ok {
 		return nil
 	}

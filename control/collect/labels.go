@@ -71,7 +71,7 @@ func trimBlank(b []byte) []byte {
 }
 
 // text returns the value without escapes, as a string of its own.
-func (l *label) text() string {
+func (l label) text() string {
 	if !l.escaped {
 		return string(l.value)
 	}

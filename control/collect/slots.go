@@ -29,7 +29,7 @@ type slots struct {
 
 // take returns the place of k, the old one if it is still kept. ok is false
 // when all slots are taken.
-func (s *slots) take(k key, now time.Time) (p *place, ok bool) {
+func (s *slots) take(k key) (p *place, ok bool) {
 	if s.places == nil {
 		s.places = make(map[key]*place)
 	}
@@ -37,7 +37,6 @@ func (s *slots) take(k key, now time.Time) (p *place, ok bool) {
 		p.left = time.Time{}
 		return p, true
 	}
-	s.sweep(now)
 	p = &place{tracker: new(tracker)}
 	switch n := len(s.free); {
 	case n > 0:

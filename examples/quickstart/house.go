@@ -141,7 +141,10 @@ func (h *house) openEnvoy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.envoy, err = envoy.Start(ctx, envoy.Options{Path: program, Config: config, Concurrency: h.opts.workers, Log: out})
+	h.envoy, err = envoy.Start(ctx, envoy.Options{
+		Path: program, Config: config, Concurrency: h.opts.workers, Log: out,
+		Args: []string{"--file-flush-interval-msec", "200"}, // or the access log lags by ten seconds
+	})
 	if err != nil || h.opts.roundRobin {
 		return err
 	}

@@ -59,7 +59,8 @@ type Stream interface {
 	OnResponseBody(size int, end bool) types.Action
 	OnResponseTrailers(count int) types.Action
 	// OnLog is called once, when the exchange is over and the access log is
-	// about to be written; request and response headers can be read.
+	// about to be written; request and response headers can be read, and what is
+	// set with SetProperty still reaches the log (in OnDone it does not).
 	OnLog()
 	// OnDone asks whether the stream may be deleted. After false it lives on
 	// until it calls Done under its own context.

@@ -26,6 +26,19 @@
 // What a caller hands in is read by the host before the call returns and never
 // kept.
 //
+// # What calls cost
+//
+// Measured inside Envoy 1.40.0, warm, on one machine: a number asked or told (a
+// clock, a metric, SetEffectiveContext) takes 0.1 microseconds, handing bytes over
+// (SetShared, SetProperty, headers) 0.2. Bytes that come back take 0.7 and more,
+// because the host calls our allocator for them and, around that, builds a set of
+// the functions allowed meanwhile; their number hardly matters: 1 KiB 0.8, 64 KiB
+// 2 for a body and 3.3 for a shared value. So: ask for all headers at once instead
+// of one by one; keep a number that VMs share in a gauge, which is atomic; to see
+// whether something changed, look at the cas of a shared key with an empty value,
+// for which nothing is allocated. A callback costs 0.7 to 1 microseconds, mostly
+// caches that the host has emptied in between.
+//
 // # Panics
 //
 // Every export recovers. A panic is counted ([Panics]), logged in one line with

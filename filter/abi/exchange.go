@@ -5,6 +5,11 @@ package abi
 // Header gives the first value of a header; name must be in lower case. An
 // absent header gives types.ErrorStatusNotFound. The value is valid until the
 // next call of Header.
+//
+// A map is there from its own callback on, for as long as that has not answered
+// Continue, and again in OnLog; in between, Envoy answers
+// types.ErrorStatusBadArgument. Whoever needs several headers asks for
+// HeaderPairs once: that costs little more than one Header.
 func Header(m MapType, name string) ([]byte, error) {
 	headerBuffer.expect()
 	return headerBuffer.fetch(hostGetHeader(uint32(m), name, &result.data, &result.size))

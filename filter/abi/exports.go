@@ -1,5 +1,7 @@
 //go:build wasip1
 
+//lint:file-ignore U1000 the host calls these
+
 package abi
 
 // The functions the host calls. Each hands on to live, which recovers; there is

@@ -20,10 +20,6 @@ func hostLog(level uint32, message string) uint32
 //go:noescape
 func hostGetLogLevel(level *uint32) uint32
 
-//go:wasmimport env proxy_get_current_time_nanoseconds
-//go:noescape
-func hostGetTime(nanos *uint64) uint32
-
 //go:wasmimport wasi_snapshot_preview1 clock_time_get
 //go:noescape
 func wasiClockTimeGet(clock uint32, precision uint64, nanos *uint64) uint32

@@ -156,9 +156,9 @@ func (s *Scanner) bodyMember(k valueKind, h uint64) {
 	r := &s.req
 	switch s.member {
 	case memberModel:
-		s.name(&r.Model, k)
+		r.Model.set = k == kindString
 	case memberUser:
-		s.name(&r.User, k)
+		r.User.set = k == kindString
 	case memberStream:
 		r.Stream = k == kindTrue
 	case memberStreamOptions:
@@ -183,10 +183,13 @@ func (s *Scanner) bodyMember(k valueKind, h uint64) {
 	}
 }
 
-func (s *Scanner) name(n *Name, k valueKind) {
-	n.clear()
-	if k == kindString {
-		n.put(s.word.bytes(), s.word.spilled)
+// bodyString takes a string member of the body whose text matters.
+func (s *Scanner) bodyString(w []byte, whole bool) {
+	switch s.member {
+	case memberModel:
+		s.req.Model.put(w, whole)
+	case memberUser:
+		s.req.User.put(w, whole)
 	}
 }
 
@@ -198,14 +201,14 @@ func (s *Scanner) count(k valueKind) int64 {
 	return s.num.count()
 }
 
-// aside counts a string that the engine renders into the prompt and that
-// reaches the sink as a digest only.
-func (s *Scanner) aside() {
+// aside counts the bytes of a string that the engine renders into the prompt
+// and that reaches the sink as a digest only.
+func (s *Scanner) aside(n int64) {
 	switch {
-	case s.where == inMessage && s.values.depth > 0:
-		s.prompt.aside += s.word.length()
+	case s.where == inMessage:
+		s.prompt.aside += n
 	case s.where == inBody && (s.member == memberTools || s.member == memberFunctions):
-		s.body.toolBytes[s.member-memberTools] += s.word.length()
+		s.body.toolBytes[s.member-memberTools] += n
 	}
 }
 

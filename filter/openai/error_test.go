@@ -17,6 +17,8 @@ func TestAppendError(t *testing.T) {
 	f(404, "no model", "", "model", "model_not_found", `{"error":{"message":"no model","type":"not_found_error","param":"model","code":"model_not_found"}}`)
 	f(400, "a\"b\\\n", "", "", "", `{"error":{"message":"a\"b\\\u000a","type":"invalid_request_error","param":null,"code":400}}`)
 	f(401, "", "", "", "", `{"error":{"message":"","type":"authentication_error","param":null,"code":401}}`)
+	f(403, "", "", "", "", `{"error":{"message":"","type":"authentication_error","param":null,"code":403}}`)
+	f(500, "", "", "", "", `{"error":{"message":"","type":"server_error","param":null,"code":500}}`)
 	f(503, "é模", "overloaded_error", "", "", `{"error":{"message":"é模","type":"overloaded_error","param":null,"code":503}}`)
 }
 

@@ -4,9 +4,9 @@ package openai
 type state uint8
 
 const (
-	atStart      state = iota // before the body's value and its byte order mark
-	atMark                    // after the first byte of the mark
+	atMark       state = iota // after the first byte of a byte order mark
 	atMark2                   // after the second
+	atStart                   // before the body's value and its mark
 	wantRoot                  // after the mark
 	wantValue                 // after a colon or a comma
 	wantFirst                 // after [: a value or ]
@@ -78,12 +78,13 @@ func (s *Scanner) tokens(chunk []byte, i int) int {
 			}
 		case s.state == wantColon && c == ':':
 			s.state = wantValue
-		case s.state == wantKey && c == '"':
-			s.beginKey()
-		case s.state == wantValue && c == '"':
-			s.state = inString
-			s.mode = s.beginString()
+		case c == '"':
+			i += s.quote(chunk[i+1:])
 		case s.state == wantValue && isDigit(c):
+			if n := s.bulkIDs(chunk[i:]); n > 0 {
+				i += n - 1
+				continue
+			}
 			s.beginNumber()
 			return i
 		default:
@@ -107,8 +108,6 @@ func (s *Scanner) token(c byte) (taken bool) {
 		s.pop(true)
 	case s.state == wantFirst && c == ']':
 		s.pop(false)
-	case c == '"' && (s.state == wantFirstKey || s.state == wantKey):
-		s.beginKey()
 	case s.state == wantValue || s.state == wantFirst:
 		return s.beginValue(c)
 	case s.state <= wantRoot || s.state == atEnd:
@@ -139,18 +138,32 @@ func (s *Scanner) outside(c byte) {
 	}
 }
 
-func (s *Scanner) beginKey() {
+// quote begins a string. If rest, which comes after the quote, has all of it
+// and it is short, it is taken at once; the result is how much of rest that was.
+func (s *Scanner) quote(rest []byte) int {
+	switch s.state {
+	case wantKey, wantFirstKey:
+		s.mode = modeKey
+	case wantValue, wantFirst:
+		s.mode = s.beginString()
+	default:
+		s.outside('"')
+		return 0
+	}
+	if s.mode != modeText {
+		if n := quoted(rest); n >= 0 {
+			s.endWord(rest[:n], true)
+			return n + 1
+		}
+		s.word.reset()
+	}
 	s.state = inString
-	s.mode = modeKey
-	s.word.reset()
+	return 0
 }
 
 // beginValue takes the first byte of a value, but of a number.
 func (s *Scanner) beginValue(c byte) (taken bool) {
 	switch c {
-	case '"':
-		s.state = inString
-		s.mode = s.beginString()
 	case '{':
 		s.push(true)
 	case '[':

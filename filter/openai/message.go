@@ -1,6 +1,10 @@
 package openai
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // Marks in the canonical bytes; none occurs in UTF-8.
 const (
@@ -13,9 +17,7 @@ const (
 var textType = stringDigest("text")
 
 func stringDigest(v string) uint64 {
-	var g gather
-	g.n = copy(g.buf[:], v)
-	return scalar(kindString, g.sum())
+	return scalar(kindString, xxhash.Sum64String(v))
 }
 
 func (s *Scanner) putMark(mark byte) {

@@ -80,7 +80,6 @@ func (s *Scanner) close() {
 
 // beginString says what the string value that begins here is for.
 func (s *Scanner) beginString() mode {
-	s.word.reset()
 	if s.values.depth > 0 {
 		return modeValue
 	}
@@ -103,19 +102,57 @@ func (s *Scanner) beginString() mode {
 	return modeValue
 }
 
-// endString ends a key or a string value.
+// endString ends a key or a string value that was gathered.
 func (s *Scanner) endString() {
 	switch {
-	case s.mode == modeKey:
-		s.state = wantColon
-		s.endKey()
-	case s.mode == modeValue:
-		s.aside()
-		s.value(kindString, scalar(kindString, s.word.sum()))
+	case s.mode != modeText:
+		s.endWord(s.word.take())
 	case s.where == inBody, s.where == inPrompt:
+		s.state = wantNext
 		s.border()
-	case s.where == inMessage, s.where == inContent:
-		s.putMark(markText)
+	default:
+		s.state = wantNext
+		if s.where != inPart {
+			s.putMark(markText)
+		}
+	}
+}
+
+// endWord ends a string that does not go to the sink. If it is not whole, its
+// hash is in s.word and w is only its end.
+func (s *Scanner) endWord(w []byte, whole bool) {
+	if s.mode == modeKey {
+		s.state = wantColon
+		s.endKey(w, whole)
+		return
+	}
+	s.state = wantNext
+	h := scalar(kindString, s.word.sum(w, whole))
+	if s.values.depth > 0 {
+		s.aside(s.word.length(w, whole))
+		s.values.value(h)
+		return
+	}
+	if s.where == inBody {
+		s.bodyString(w, whole)
+	}
+	s.deliver(kindString, h)
+}
+
+func (s *Scanner) endKey(key []byte, whole bool) {
+	if s.values.depth > 0 {
+		s.values.key(s.word.sum(key, whole))
+		return
+	}
+	s.member = memberOther
+	if whole {
+		s.member = memberOf(s.where, s.req.Kind, key)
+	}
+	switch {
+	case s.member == memberOther, s.where != inBody:
+		s.key = s.word.sum(key, whole)
+	case s.member == memberTools, s.member == memberFunctions:
+		s.body.toolBytes[s.member-memberTools] = 0
 	}
 }
 
@@ -124,21 +161,7 @@ func (s *Scanner) endNumber() {
 		s.putToken()
 		return
 	}
-	s.value(kindNumber, scalar(kindNumber, s.word.sum()))
-}
-
-func (s *Scanner) endKey() {
-	if s.values.depth > 0 {
-		s.values.key(s.word.sum())
-		return
-	}
-	s.member = memberOther
-	if !s.word.spilled {
-		s.member = memberOf(s.where, s.req.Kind, s.word.bytes())
-	}
-	if s.member == memberOther || s.where != inBody {
-		s.key = s.word.sum()
-	}
+	s.value(kindNumber, scalar(kindNumber, s.word.sum(s.word.take())))
 }
 
 // value takes a value that is whole, or the part of one that is.

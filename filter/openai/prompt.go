@@ -15,7 +15,6 @@ const (
 // prompt is what is known of messages or prompt, whichever the dialect has.
 type prompt struct {
 	present bool
-	null    bool
 	form    form
 	parts   int64     // prompts in the list so far
 	aside   int64     // bytes of strings in its messages, content aside
@@ -89,6 +88,25 @@ func (s *Scanner) putToken() {
 	s.mode = modeText
 	binary.LittleEndian.PutUint32(s.room(), id)
 	s.grow(4)
+}
+
+// bulkIDs takes the token ids that b begins with, if the scanner is in a list
+// of them, and returns how many bytes that were: each id with its comma.
+func (s *Scanner) bulkIDs(b []byte) int {
+	if s.values.depth > 0 || s.where != inIDs && (s.where != inPrompt || s.prompt.form != formIDs) {
+		return 0
+	}
+	s.mode = modeText
+	total := 0
+	for {
+		written, read := tokenIDs(s.room(), b[total:])
+		if read == 0 {
+			return total
+		}
+		s.grow(written)
+		s.req.PromptTokens += int64(written / 4)
+		total += read
+	}
 }
 
 // endPrompts ends the list of prompts; if it was one prompt, that too.

@@ -73,19 +73,24 @@ type Name struct {
 
 // Bytes returns the name as it stands in the body, unescaped; empty if it is
 // absent, not a string, or too long. It is valid as long as the Request.
-func (n *Name) Bytes() []byte { return n.buf[:n.n] }
+func (n *Name) Bytes() []byte {
+	if !n.set {
+		return nil
+	}
+	return n.buf[:n.n]
+}
 
 // Present reports whether the body has the name, as a string of any length.
 func (n *Name) Present() bool { return n.set }
 
 // TooLong reports whether the name was longer than 256 bytes.
-func (n *Name) TooLong() bool { return n.over }
+func (n *Name) TooLong() bool { return n.set && n.over }
 
-func (n *Name) put(b []byte, spilled bool) {
-	n.set, n.over, n.n = true, spilled || len(b) > maxName, 0
+func (n *Name) put(b []byte, whole bool) {
+	n.set, n.over, n.n = true, !whole || len(b) > maxName, 0
 	if !n.over {
 		n.n = uint16(copy(n.buf[:], b))
 	}
 }
 
-func (n *Name) clear() { n.set, n.over, n.n = false, false, 0 }
+func (n *Name) clear() { n.set = false }

@@ -9,7 +9,7 @@ const (
 	textBuffer = 2048
 	directRun  = maxName
 	// slack is the free room a buffer has at least when bytes are added.
-	slack = 16
+	slack = 64
 )
 
 // Scanner reads the body of one request at a time. Its memory does not depend
@@ -105,7 +105,7 @@ func (s *Scanner) fail(f Fault) {
 type gather struct {
 	buf     [maxName + slack]byte
 	n       int
-	size    int64
+	size    int64 // bytes hashed
 	spilled bool
 	digest  xxhash.Digest
 }
@@ -134,15 +134,22 @@ func (g *gather) add(b []byte) {
 	g.size += int64(len(b))
 }
 
-// bytes returns the whole string if it did not spill.
-func (g *gather) bytes() []byte { return g.buf[:g.n] }
+// take returns what is held: all of the string if it is whole.
+func (g *gather) take() (b []byte, whole bool) { return g.buf[:g.n], !g.spilled }
 
-func (g *gather) length() int64 { return g.size + int64(g.n) }
-
-func (g *gather) sum() uint64 {
-	if !g.spilled {
-		return xxhash.Sum64(g.buf[:g.n])
+// length is the length of a whole string w, or else of what went to g.
+func (g *gather) length(w []byte, whole bool) int64 {
+	if whole {
+		return int64(len(w))
 	}
-	_, _ = g.digest.Write(g.buf[:g.n])
+	return g.size + int64(g.n)
+}
+
+// sum is the hash of a whole string w, or else of what went to g.
+func (g *gather) sum(w []byte, whole bool) uint64 {
+	if whole {
+		return xxhash.Sum64(w)
+	}
+	g.spill()
 	return g.digest.Sum64()
 }

@@ -120,6 +120,7 @@ var bodies = []string{
 	`{"user":"` + strings.Repeat("u", 256) + `","model":"` + strings.Repeat("m", 257) + `"}`,
 	`{"model":"` + strings.Repeat("m", 600) + `","` + strings.Repeat("k", 600) + `":"` + strings.Repeat("v", 600) + `\n` + strings.Repeat("v", 600) + `"}`,
 	`{"model":"` + strings.Repeat("m", 600) + `","model":"short"}`,
+	`{"messages":[{"tool_calls":[{"a":"` + strings.Repeat("v", 700) + `\"` + strings.Repeat("w", 300) + `"}],"content":"\ud83d\ude00\ud83d\ude00\u65e5\ud83d\u65e5\ud83d\ude00"}]}`,
 	`{"x":` + strings.Repeat("[", 40) + `{"a":{"b":1},"c":2}` + strings.Repeat("]", 40) + `}`,
 	`{"x":` + strings.Repeat(`{"k":`, 40) + `[1,{"b":null}]` + strings.Repeat("}", 40) + `}`,
 	`{"messages":[{"content":"` + strings.Repeat("plain text of some length, ", 200) + `"},{"content":"` + strings.Repeat(`a line of a good sixty characters, then what ends it all: \n`, 90) + `"}]}`,

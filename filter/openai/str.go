@@ -12,48 +12,56 @@ const (
 // escape is an escape sequence cut by the end of a chunk, or a surrogate that
 // waits for its pair.
 type escape struct {
-	unit uint32 // the hexadecimal digits read
-	read uint8  // how many
-	high uint32 // a high surrogate, or 0
+	unit int32 // the hexadecimal digits read
+	read uint8 // how many
+	high int32 // a high surrogate, or 0
 }
 
 const replacement = 0xFFFD
-
-// firstLook is how much of a string is read before it counts as long.
-const firstLook = 64
 
 // str reads from chunk[i:], which lies inside of a string, and returns where
 // the string, an odd escape, or the chunk ends.
 func (s *Scanner) str(chunk []byte, i int) int {
 	if s.esc.high != 0 {
 		if chunk[i] == '\\' {
-			s.state = inEscape
-			return i + 1
+			return s.stop('\\', i)
 		}
 		s.flushHigh()
 	}
-	look := firstLook
 	for i < len(chunk) {
-		dst := s.room()
-		written, read := unescape(dst[:min(look, len(dst))], chunk[i:])
-		s.grow(written)
-		i += read
+		if run := s.longRun(chunk[i:]); run > 0 {
+			i += run
+			continue
+		}
+		i += s.copyText(chunk[i:])
 		if i == len(chunk) {
 			break
 		}
-		c := chunk[i]
-		if c < ' ' || c == '"' || c == '\\' {
+		switch c := chunk[i]; {
+		case c < ' ', c == '"':
 			return s.stop(c, i)
-		}
-		if run := s.longRun(chunk[i:]); run > 0 {
-			i += run
-		} else { // the buffer was full, or these are the chunk's last bytes
+		case c == '\\':
+			written, read := codeUnits(s.room(), chunk[i:])
+			if read == 0 {
+				return s.stop(c, i)
+			}
+			s.grow(written)
+			i += read
+		default: // the buffer was full, or these are the chunk's last bytes
 			s.put1(c)
 			i++
 		}
-		look = textBuffer
 	}
 	return i
+}
+
+// copyText copies text with simple escapes and returns how much of b it read.
+func (s *Scanner) copyText(b []byte) int {
+	written, read := unescape(s.room(), b)
+	s.grow(written)
+	n := copyPlain(s.room(), b[read:])
+	s.grow(n)
+	return read + n
 }
 
 // stop takes the byte at i, which is not part of a plain run, and returns where
@@ -120,18 +128,8 @@ func (s *Scanner) put1(c byte) {
 	s.grow(1)
 }
 
-// putRune writes u as UTF-8. It is no surrogate.
-func (s *Scanner) putRune(u uint32) {
-	dst := s.room()
-	if u < 0x10000 {
-		s.grow(putUnit(dst, int32(u)))
-		return
-	}
-	dst[0] = 0xF0 | byte(u>>18)
-	dst[1] = 0x80 | byte(u>>12)&0x3F
-	dst[2] = 0x80 | byte(u>>6)&0x3F
-	dst[3] = 0x80 | byte(u)&0x3F
-	s.grow(4)
+func (s *Scanner) putUnit(u int32) {
+	s.grow(putUnit(s.room(), u))
 }
 
 // flush gives the sink what text was gathered.
@@ -167,7 +165,7 @@ func (s *Scanner) hexByte(c byte) {
 		s.fail(Syntax)
 		return
 	}
-	s.esc.unit = s.esc.unit<<4 | uint32(v)
+	s.esc.unit = s.esc.unit<<4 | int32(v)
 	s.esc.read++
 	if s.esc.read == 4 {
 		s.state = inString
@@ -176,21 +174,21 @@ func (s *Scanner) hexByte(c byte) {
 }
 
 // codeUnit takes a UTF-16 code unit; a surrogate without its pair is U+FFFD.
-func (s *Scanner) codeUnit(u uint32) {
-	low := u&^0x3FF == 0xDC00
-	if s.esc.high != 0 && low {
-		s.putRune(0x10000 + (s.esc.high-0xD800)<<10 + (u - 0xDC00))
+func (s *Scanner) codeUnit(u int32) {
+	if s.esc.high != 0 && isLow(u) {
+		putPair((*[4]byte)(s.room()), s.esc.high, u)
+		s.grow(4)
 		s.esc.high = 0
 		return
 	}
 	s.flushHigh()
 	switch {
-	case low:
-		s.putRune(replacement)
-	case isSurrogate(int32(u)):
+	case isLow(u):
+		s.putUnit(replacement)
+	case isSurrogate(u):
 		s.esc.high = u
 	default:
-		s.putRune(u)
+		s.putUnit(u)
 	}
 }
 
@@ -198,6 +196,6 @@ func (s *Scanner) codeUnit(u uint32) {
 func (s *Scanner) flushHigh() {
 	if s.esc.high != 0 {
 		s.esc.high = 0
-		s.putRune(replacement)
+		s.putUnit(replacement)
 	}
 }

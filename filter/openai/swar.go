@@ -62,50 +62,140 @@ func plain(src []byte) int {
 	return n + len(src)
 }
 
-// unescape copies the string that src begins inside of to dst, with escapes
-// resolved, and returns the bytes written and read. It stops at the closing
-// quote, at whatever needs a closer look (surrogates, faults, an escape cut by
-// the end of src), and near the end of dst or src, where it may do nothing.
-func unescape(dst, src []byte) (nd, ns int) {
-	for nd+8 <= len(dst) && ns+8 <= len(src) {
-		x := binary.LittleEndian.Uint64(src[ns:])
-		binary.LittleEndian.PutUint64(dst[nd:], x)
-		m := special(x)
-		if m == 0 {
-			nd += 8
-			ns += 8
-			if nd+8 > len(dst) || ns+8 > len(src) {
-				break
+// quoted returns the length of the string that b begins inside of, if that is
+// short, has no escapes and ends well before b does; else -1.
+func quoted(b []byte) int {
+	for n := 0; n+8 <= len(b) && n < 32; n += 8 {
+		if m := special(binary.LittleEndian.Uint64(b[n:])); m != 0 {
+			n += bits.TrailingZeros64(m) >> 3
+			if b[n] == '"' {
+				return n
 			}
-			x = binary.LittleEndian.Uint64(src[ns:])
-			binary.LittleEndian.PutUint64(dst[nd:], x)
-			m = special(x)
-			if m == 0 {
-				nd += 8
-				ns += 8
-				continue
-			}
+			return -1
 		}
-		k := bits.TrailingZeros64(m) >> 3
-		nd += k
-		ns += k
-		if src[ns] != '\\' {
+	}
+	return -1
+}
+
+// copyPlain copies from src to dst up to the first special byte, by eights,
+// and returns how many bytes; not the last seven of src or dst.
+func copyPlain(dst, src []byte) int {
+	n := 0
+	for n+8 <= len(dst) && n+8 <= len(src) {
+		x := binary.LittleEndian.Uint64(src[n:])
+		binary.LittleEndian.PutUint64(dst[n:], x)
+		k := bits.TrailingZeros64(special(x)) >> 3
+		n += k
+		if k < 8 {
 			break
 		}
-		for ns+6 <= len(src) && nd+3 <= len(dst) && src[ns] == '\\' {
-			c := src[ns+1]
-			if e := escaped[c]; e != 0 {
-				dst[nd] = e
-				nd++
-				ns += 2
-				continue
+	}
+	return n
+}
+
+// unescape copies the string that src begins inside of to dst, with escapes
+// resolved, and returns the bytes written and read. It stops at the closing
+// quote, at whatever needs a closer look (surrogates, faults), and near the
+// end of dst or src, where it may do nothing. (Counting trailing zeros gives 64
+// for a word without special bytes, so a block's plain bytes are summed up
+// without a branch.)
+func unescape(dst, src []byte) (nd, ns int) {
+	for nd+32 <= len(dst) && ns+40 <= len(src) {
+		s, d := (*[40]byte)(src[ns:]), (*[32]byte)(dst[nd:])
+		x0, x1 := binary.LittleEndian.Uint64(s[0:]), binary.LittleEndian.Uint64(s[8:])
+		x2, x3 := binary.LittleEndian.Uint64(s[16:]), binary.LittleEndian.Uint64(s[24:])
+		binary.LittleEndian.PutUint64(d[0:], x0)
+		binary.LittleEndian.PutUint64(d[8:], x1)
+		binary.LittleEndian.PutUint64(d[16:], x2)
+		binary.LittleEndian.PutUint64(d[24:], x3)
+		k2 := bits.TrailingZeros64(special(x2))
+		k2 += k2 >> 6 * bits.TrailingZeros64(special(x3))
+		k1 := bits.TrailingZeros64(special(x1))
+		k1 += k1 >> 6 * k2
+		k := bits.TrailingZeros64(special(x0))
+		k = (k + k>>6*k1) >> 3
+		nd += k
+		ns += k
+		if k == 32 {
+			continue
+		}
+		e := escaped[s[k+1]]
+		if s[k] != '\\' || e == 0 {
+			break
+		}
+		d[k] = e
+		nd++
+		ns += 2
+		for k < 8 && nd+8 <= len(dst) && ns+10 <= len(src) { // escapes come thick
+			s, d := (*[10]byte)(src[ns:]), (*[8]byte)(dst[nd:])
+			x := binary.LittleEndian.Uint64(s[:])
+			binary.LittleEndian.PutUint64(d[:], x)
+			k = bits.TrailingZeros64(special(x)) >> 3
+			nd += k
+			ns += k
+			if k == 8 {
+				break
 			}
-			u := hexUnit(src[ns+2 : ns+6])
-			if c != 'u' || u < 0 || isSurrogate(u) {
+			e := escaped[s[k+1]]
+			if s[k] != '\\' || e == 0 {
 				return nd, ns
 			}
+			d[k] = e
+			nd++
+			ns += 2
+		}
+	}
+	return nd, ns
+}
+
+// codeUnits resolves a run of \u escapes that src begins with, pairs of
+// surrogates included, and returns the bytes written and read. It stops at
+// whatever is not so, at surrogates without their pair, and near the end of dst
+// or src.
+func codeUnits(dst, src []byte) (nd, ns int) {
+	for nd+4 <= len(dst) && ns+12 <= len(src) {
+		s, d := (*[12]byte)(src[ns:]), (*[4]byte)(dst[nd:])
+		u := hexUnit(s[2:6])
+		if s[0] != '\\' || s[1] != 'u' || u < 0 {
+			break
+		}
+		if !isSurrogate(u) {
+			nd += putUnit(d[:3], u)
 			ns += 6
-			nd += putUnit(dst[nd:nd+3], u)
+			continue
+		}
+		v := hexUnit(s[8:12])
+		if s[6] != '\\' || s[7] != 'u' || u >= 0xDC00 || v < 0 || !isLow(v) {
+			break
+		}
+		putPair(d, u, v)
+		nd += 4
+		ns += 12
+	}
+	return nd, ns
+}
+
+// tokenIDs reads numbers of up to seven digits, each with its comma and at
+// most one space after it, and writes them to dst as 4-byte little-endian
+// words. It returns the bytes written and read, and stops before whatever is
+// not so.
+func tokenIDs(dst, src []byte) (nd, ns int) {
+	for nd+4 <= len(dst) && ns+10 <= len(src) {
+		s := (*[10]byte)(src[ns:])
+		t := binary.LittleEndian.Uint64(s[:]) ^ '0'*ones
+		n := bits.TrailingZeros64((t+0x76*ones|t)&high) >> 3
+		if n == 0 || n == 8 || s[n] != ',' || n > 1 && s[0] == '0' {
+			break
+		}
+		t <<= (64 - 8*n) & 63
+		t = (t*10 + t>>8) & 0x00FF00FF00FF00FF
+		t = (t*100 + t>>16) & 0x0000FFFF0000FFFF
+		t = t*10000 + t>>32
+		binary.LittleEndian.PutUint32(dst[nd:], uint32(t))
+		nd += 4
+		ns += n + 1
+		if s[n+1] == ' ' {
+			ns++
 		}
 	}
 	return nd, ns
@@ -141,7 +231,18 @@ func hexUnit(b []byte) int32 {
 	return int32(v0)<<12 | int32(v1)<<8 | int32(v2)<<4 | int32(v3)
 }
 
-func isSurrogate(u int32) bool { return u&^0x7ff == 0xd800 }
+func isSurrogate(u int32) bool { return u&^0x7FF == 0xD800 }
+
+func isLow(u int32) bool { return u&^0x3FF == 0xDC00 }
+
+// putPair writes the character of a pair of surrogates as UTF-8.
+func putPair(dst *[4]byte, high, low int32) {
+	r := 0x10000 + (high-0xD800)<<10 + (low - 0xDC00)
+	dst[0] = 0xF0 | byte(r>>18)
+	dst[1] = 0x80 | byte(r>>12)&0x3F
+	dst[2] = 0x80 | byte(r>>6)&0x3F
+	dst[3] = 0x80 | byte(r)&0x3F
+}
 
 // putUnit writes a code unit that is no surrogate as UTF-8 and returns how
 // many of the three bytes of dst it took.

@@ -50,10 +50,19 @@ func (im *image) keepTags(want []uint32, r Replica) bool {
 	return true
 }
 
-// covers reports whether the entry has all tags of want.
+// covers reports whether the entry has all tags of want. Hashes are chained, so
+// the last tells; the others are compared all the same, because a damaged
+// entry that seems to cover the prompt would keep it from being recorded.
 func covers(e []byte, want []uint32) bool {
-	last := len(want) - 1
-	return len(e) >= entryHead+4*len(want) && binary.LittleEndian.Uint32(e[entryHead+4*last:]) == want[last]
+	if len(e) < entryHead+4*len(want) {
+		return false
+	}
+	for i := len(want) - 1; i >= 0; i-- {
+		if binary.LittleEndian.Uint32(e[entryHead+4*i:]) != want[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // coveredBy reports whether want has all tags of the entry.

@@ -42,6 +42,9 @@ const (
 // joined on the way.
 const Gap = 60 * time.Millisecond
 
+// RouteTimeout is the time-out the route must have.
+const RouteTimeout = 2 * time.Second
+
 // Exchange is one request and what the upstream answers.
 type Exchange struct {
 	Script   string
@@ -49,8 +52,9 @@ type Exchange struct {
 	Header   [][2]string // further request headers
 	Chunks   []string    // a body in pieces; nil is none
 	Trailers [][2]string
+	Sized    bool // the client names the body's length, instead of sending it in chunks
 	Abort    bool // the client leaves after the last piece
-	Silent   bool // nothing is recorded: the exchange prepares the next
+	Brief    bool // the guest does not note body callbacks: how the wire cuts is open
 
 	Reply Reply
 

@@ -86,10 +86,6 @@ func (r *run) earliest() (*Engine, int64) {
 func (r *run) first(now int64, id, cached int) {
 	r.ttft = append(r.ttft, float64(now-r.reqs[id].At)/1e6)
 	r.cached += cached
-	if w, ok := r.policy.(*warmlane); ok {
-		d := cached - w.tickets[id].pred
-		if d > 0 { expUnder += d } else { expOver -= d; if d < -600 { expN++ } }
-	}
 	r.policy.First(now, id)
 }
 
@@ -117,10 +113,7 @@ func (r *run) result(name string) Result {
 	for _, t := range r.ttft {
 		res.TTFTMean += t / float64(n)
 	}
-	println("under", expUnder*1000/prompts, "over", expOver*1000/prompts, "n", expN, "at choice: under", expUnder0*1000/prompts, "over", expOver0*1000/prompts, "all slots missed", expMissed*1000/prompts, "false", expFalse*1000/prompts)
 	res.HitRatio = float64(r.cached) / float64(prompts)
 	res.Skew = float64(most) * float64(len(r.engines)) / float64(max(all, 1))
 	return res
 }
-
-var expUnder, expOver, expN int

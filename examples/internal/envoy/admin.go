@@ -16,18 +16,22 @@ import (
 // maxPage bounds an answer of the admin interface.
 const maxPage = 64 << 20
 
+// AdminAPI is the admin interface of an Envoy, by its address as host:port. A
+// Process has the same methods; this is for an Envoy that somebody else started.
+type AdminAPI string
+
 // Get reads a page of the admin interface, such as "/config_dump".
-func (p *Process) Get(ctx context.Context, page string) ([]byte, error) {
-	return p.request(ctx, http.MethodGet, page)
+func (a AdminAPI) Get(ctx context.Context, page string) ([]byte, error) {
+	return a.request(ctx, http.MethodGet, page)
 }
 
 // Post calls a page that changes something, such as "/logging?level=debug".
-func (p *Process) Post(ctx context.Context, page string) ([]byte, error) {
-	return p.request(ctx, http.MethodPost, page)
+func (a AdminAPI) Post(ctx context.Context, page string) ([]byte, error) {
+	return a.request(ctx, http.MethodPost, page)
 }
 
-func (p *Process) request(ctx context.Context, method, page string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+p.admin+page, nil)
+func (a AdminAPI) request(ctx context.Context, method, page string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+string(a)+page, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +52,8 @@ func (p *Process) request(ctx context.Context, method, page string) ([]byte, err
 
 // Stats gives the counters and gauges whose names begin with prefix. Histograms
 // and texts are left out.
-func (p *Process) Stats(ctx context.Context, prefix string) (map[string]int64, error) {
-	page, err := p.Get(ctx, "/stats?filter="+url.QueryEscape("^"+regexp.QuoteMeta(prefix)))
+func (a AdminAPI) Stats(ctx context.Context, prefix string) (map[string]int64, error) {
+	page, err := a.Get(ctx, "/stats?filter="+url.QueryEscape("^"+regexp.QuoteMeta(prefix)))
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +78,8 @@ func parseStats(page []byte) map[string]int64 {
 
 // Listener gives the address, as host:port, that a listener is bound to: what the
 // kernel chose where the configuration says port 0.
-func (p *Process) Listener(ctx context.Context, name string) (string, error) {
-	page, err := p.Get(ctx, "/listeners?format=json")
+func (a AdminAPI) Listener(ctx context.Context, name string) (string, error) {
+	page, err := a.Get(ctx, "/listeners?format=json")
 	if err != nil {
 		return "", err
 	}

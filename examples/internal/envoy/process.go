@@ -13,15 +13,15 @@ const stopGrace = 5 * time.Second
 
 // Process is a running Envoy.
 type Process struct {
+	AdminAPI
 	program                 *proc.Process
 	dir, logPath, adminFile string
 	logFile                 *os.File // nil if the log goes elsewhere
-	admin                   string
 	stop                    sync.Once
 }
 
 // Admin is the address of the admin interface, as host:port.
-func (p *Process) Admin() string { return p.admin }
+func (p *Process) Admin() string { return string(p.AdminAPI) }
 
 // PID is the id of the process and of its group.
 func (p *Process) PID() int { return p.program.Pid() }

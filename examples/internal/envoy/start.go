@@ -131,12 +131,12 @@ func (p *Process) awaitReady(ctx context.Context) error {
 // ready is nil if Envoy serves, else the reason why not; last is kept while
 // there is nothing new to say.
 func (p *Process) ready(ctx context.Context, last error) error {
-	if p.admin == "" {
+	if p.AdminAPI == "" {
 		b, err := os.ReadFile(p.adminFile)
 		if err != nil || len(b) == 0 {
 			return last
 		}
-		p.admin = strings.TrimSpace(string(b))
+		p.AdminAPI = AdminAPI(strings.TrimSpace(string(b)))
 	}
 	if _, err := p.Get(ctx, "/ready"); err != nil {
 		return err

@@ -31,8 +31,8 @@ func (g *generation) whole() {
 	}
 	choices := make([]choice, len(g.reqs))
 	for g.left > 0 {
-		letters := g.next()
-		if letters == nil {
+		letters, ok := g.next()
+		if !ok {
 			return
 		}
 		for i := range letters {

@@ -177,17 +177,18 @@ func (g *generation) submit() *apiError {
 	return badRequest(err.Error(), "")
 }
 
-// next waits for outputs. None: the client has left, or the server closes.
-func (g *generation) next() []letter {
+// next waits for outputs; there may be none yet. Not ok: the client has left, or
+// the server closes.
+func (g *generation) next() (letters []letter, ok bool) {
 	select {
 	case <-g.box.ready:
-		return g.box.take()
+		return g.box.take(), true
 	case <-g.x.r.Context().Done():
 		g.x.entry.Outcome = OutcomeCancelled
 	case <-g.x.s.closing.Done():
 		g.x.entry.Outcome = OutcomeFault
 	}
-	return nil
+	return nil, false
 }
 
 // note writes the figures into the journal.

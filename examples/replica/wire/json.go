@@ -72,7 +72,7 @@ func syntaxError(body []byte) *apiError {
 		msg = pythonSays(body, at)
 	}
 	loc := "body." + strconv.FormatInt(max(at, 0), 10)
-	return invalid([]problem{{kind: "json_invalid", loc: loc, msg: "JSON decode error", input: "<dict of 0 items>",
+	return invalid([]problem{{kind: "json_invalid", loc: loc, msg: "JSON decode error", input: "'<dict of 0 items>'",
 		tail: ", 'ctx': {'error': " + msg + "}"}})
 }
 
@@ -97,9 +97,9 @@ func pythonSays(body []byte, at int64) string {
 func describe(v gjson.Result) string {
 	switch {
 	case v.IsArray():
-		return "<list of " + strconv.Itoa(len(v.Array())) + " items>"
+		return "'<list of " + strconv.Itoa(len(v.Array())) + " items>'"
 	case v.IsObject():
-		return "<dict of " + strconv.Itoa(countKeys(v)) + " items>"
+		return "'<dict of " + strconv.Itoa(countKeys(v)) + " items>'"
 	case v.Type == gjson.Null:
 		return "None"
 	case v.Type == gjson.True:

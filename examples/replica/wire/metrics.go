@@ -80,6 +80,7 @@ func (s *Server) metricsPage() []byte {
 		e.labels = e.labels[2:]
 	}
 	s.process(e)
+	s.flops(e)
 	s.gauges(e, &st)
 	s.cacheCounters(e, &st)
 	s.tokenCounters(e, &st)
@@ -95,6 +96,17 @@ func (s *Server) process(e *exposition) {
 	e.labels = nil
 	e.gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", sample{nil, unix(s.started)})
 	e.labels = labels
+}
+
+// flops are counters that vLLM has and never moves on this kind of machine.
+func (s *Server) flops(e *exposition) {
+	if s.cfg.OldNames {
+		return
+	}
+	const use = " (for Model Flops Utilization calculations)."
+	e.counter("vllm:estimated_flops_per_gpu", "Estimated number of floating point operations per GPU"+use, one(0)...)
+	e.counter("vllm:estimated_read_bytes_per_gpu", "Estimated number of bytes read from memory per GPU"+use, one(0)...)
+	e.counter("vllm:estimated_write_bytes_per_gpu", "Estimated number of bytes written to memory per GPU"+use, one(0)...)
 }
 
 func (s *Server) gauges(e *exposition, st *engine.Stats) {

@@ -38,8 +38,8 @@ type events struct {
 // run passes tokens on until all choices are done, the client leaves or a fault strikes.
 func (e *events) run() {
 	for e.g.left > 0 {
-		letters := e.g.next()
-		if letters == nil {
+		letters, ok := e.g.next()
+		if !ok {
 			return
 		}
 		for i := range letters {

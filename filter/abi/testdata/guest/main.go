@@ -29,6 +29,8 @@ type stream struct {
 func say(name, value string, err error) {
 	if err != nil {
 		value += " error " + err.Error()
+	} else if value == "" {
+		value = "nothing"
 	}
 	abi.Log(abi.LogInfo, "  "+name+": "+value)
 }

@@ -81,7 +81,7 @@ type stream struct {
 	id     uint32
 	key    string
 	script string
-	pause  bool
+	brief  bool // body callbacks are not noted
 }
 
 func (s *stream) OnRequestHeaders(_ int, end bool) types.Action {
@@ -93,6 +93,8 @@ func (s *stream) OnRequestHeaders(_ int, end bool) types.Action {
 	s.key = "t/" + string(id)
 	script, _ := abi.Header(abi.RequestHeaders, "x-script")
 	s.script = string(script)
+	brief, _ := abi.Header(abi.RequestHeaders, "x-brief")
+	s.brief = len(brief) > 0
 	return s.event("rh", "rh "+bit(end))
 }
 
@@ -104,7 +106,7 @@ func (s *stream) replyTrace() types.Action {
 }
 
 func (s *stream) OnRequestBody(size int, end bool) types.Action {
-	return s.event(phase("rb", "re", end), "rb "+number(size)+" "+bit(end))
+	return s.bodyEvent(phase("rb", "re", end), "rb "+number(size)+" "+bit(end))
 }
 
 func (s *stream) OnRequestTrailers(int) types.Action { return s.event("rt", "rt") }
@@ -115,7 +117,7 @@ func (s *stream) OnResponseHeaders(_ int, end bool) types.Action {
 }
 
 func (s *stream) OnResponseBody(size int, end bool) types.Action {
-	return s.event(phase("sb", "se", end), "sb "+number(size)+" "+bit(end))
+	return s.bodyEvent(phase("sb", "se", end), "sb "+number(size)+" "+bit(end))
 }
 
 func (s *stream) OnResponseTrailers(int) types.Action { return s.event("st", "st") }
@@ -146,6 +148,13 @@ func (s *stream) event(phase, line string) types.Action {
 	}
 	s.note(line)
 	return types.Action(s.run(phase))
+}
+
+func (s *stream) bodyEvent(phase, line string) types.Action {
+	if s.brief {
+		return types.Action(s.run(phase))
+	}
+	return s.event(phase, line)
 }
 
 func (s *stream) run(phase string) int {

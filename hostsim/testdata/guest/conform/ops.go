@@ -108,6 +108,9 @@ func (s *stream) share(op string, w []string) string {
 	case "prop":
 		value, err := abi.Property(strings.ReplaceAll(w[0], "/", "\x00"))
 		return " " + w[0] + "=" + printable(value) + mark(err)
+	case "has":
+		_, err := abi.Property(strings.ReplaceAll(w[0], "/", "\x00"))
+		return " " + w[0] + mark(err)
 	case "setprop":
 		return mark(abi.SetProperty(strings.ReplaceAll(w[0], "/", "\x00"), []byte(w[1])))
 	case "read":
@@ -149,6 +152,9 @@ func cas(key, which string) uint32 {
 func metric(kind abi.MetricType, name string, n int64) string {
 	id, err := abi.DefineMetric(kind, name)
 	out := mark(err)
+	if err != nil {
+		return out
+	}
 	out += mark(abi.IncrementMetric(id, n))
 	out += mark(abi.RecordMetric(id, 5))
 	value, err := abi.Metric(id)

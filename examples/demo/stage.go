@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/warmlane/warmlane/examples/internal/load"
+)
+
+const (
+	replicas = 4
+	model    = "org/demo-8b"
+	think    = 500 * time.Millisecond // mean pause of a user
+)
+
+// talk is the load: conversations about a document, on system prompts that some of them share. A turn adds little to what was said
+// before, so nearly all of a prompt can be found in a cache, if the request comes to the replica that has it.
+var talk = load.Shape{
+	Users: 20, Conversations: 1, Turns: 14,
+	SystemPrompts: 4, SystemWords: 200, FirstWords: 1100, FollowWords: 100, MaxTokens: 24,
+}
+
+// engine is what a replica is like. A conversation ends with some 3,300 tokens, so 24 of them need 80,000. One replica
+// has room for 22,000: enough for its share of the conversations, not for all of them. And computing every prompt anew is more than
+// the four can do in time, while computing what is new is little.
+func engine() []string {
+	return []string{
+		"-listen", "127.0.0.1:0", "-model", model,
+		"-num-gpu-blocks", strconv.Itoa(22000/16 + 1), "-block-size", "16",
+		"-prefill-rate", "7000", "-decode-rate", "80", "-decode-rate-full", "40",
+	}
+}

@@ -1,0 +1,40 @@
+package prefix
+
+import (
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// sequence is n bytes that do not repeat soon.
+func sequence(n int, seed uint64) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		seed = seed*6364136223846793005 + 1442695040888963407
+		b[i] = byte(seed >> 56)
+	}
+	return b
+}
+
+func library(b []byte, seed uint64) uint64 {
+	d := xxhash.NewWithSeed(seed)
+	_, _ = d.Write(b)
+	return d.Sum64()
+}
+
+func TestHashesAreXXH64(t *testing.T) {
+	data := sequence(300, 1)
+	for _, seed := range []uint64{0, 1, prime1, 1<<64 - 1} {
+		for n := range len(data) {
+			if got, want := hashBytes(data[:n], seed), library(data[:n], seed); got != want {
+				t.Fatalf("hashBytes of %d bytes, seed %d: %x, want %x", n, seed, got, want)
+			}
+		}
+		for at := range 40 {
+			block := data[at : at+BlockBytes]
+			if got, want := hashBlock((*[BlockBytes]byte)(block), seed), library(block, seed); got != want {
+				t.Fatalf("hashBlock at %d, seed %d: %x, want %x", at, seed, got, want)
+			}
+		}
+	}
+}
