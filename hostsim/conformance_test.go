@@ -62,6 +62,7 @@ func optionsOf(s conformance.Setup) hostsim.Options {
 		o.Mutations = []hostsim.Mutation{
 			{Remove: conformance.MutationHeader},
 			{Append: conformance.MutationHeader, FilterState: conformance.MutationState},
+			{Overwrite: "content-length", FilterState: conformance.LengthState},
 		}
 	}
 	return o

@@ -1,6 +1,7 @@
 package hostsim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -120,6 +121,7 @@ func (s *Stream) serve(up Upstream) {
 	bare := len(parts) == 0 && len(r.Trailers) == 0 && r.Reset == NoReset
 	s.later(at, func() {
 		s.result.Details = "via_upstream"
+		s.peer = cmp.Or(r.Address, DefaultPeer)
 		s.startResponse(r.header().lowered(), bare)
 	})
 	for _, p := range parts {

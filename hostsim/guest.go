@@ -56,11 +56,9 @@ func (g *guest) run(pick func(*callbacks) api.Function, stop, closed uint64, arg
 	return result
 }
 
-// failure is the answer of a dead VM: pass, or 503 once.
+// failure is the answer of a dead VM: 503, once. It is the same when the
+// plugin fails open, which only concerns streams that begin later.
 func (g *guest) failure(closed uint64) uint64 {
-	if g.stream.host.opts.Failure == FailOpen {
-		return 0
-	}
 	if !g.failed {
 		g.failed = true
 		g.stream.localReply(localReply{code: 503, details: "wasm_fail_stream", grpc: noGRPC})

@@ -75,6 +75,17 @@ func (h *Header) remove(name string) {
 	*h = slices.DeleteFunc(*h, func(f [2]string) bool { return strings.EqualFold(f[0], name) })
 }
 
+// merged lists each name once, with all its values.
+func (h Header) merged() Header {
+	var out Header
+	for _, f := range h {
+		if !out.Has(f[0]) {
+			out = append(out, [2]string{f[0], strings.Join(h.Values(f[0]), ",")})
+		}
+	}
+	return out
+}
+
 // byteSize is what proxy_get_header_map_size reports: names and values.
 func (h Header) byteSize() int {
 	n := 0

@@ -31,6 +31,7 @@ type Host struct {
 	traps     []Trap
 	reloads   int
 	vms       uint64
+	requests  int
 }
 
 // New loads a compiled module and starts the proxy: first the canary, which

@@ -46,13 +46,17 @@ func (b *bufferFilter) nameLength() {
 type mutationFilter struct{ stream *Stream }
 
 func (m mutationFilter) onHeaders(bool) uint64 {
+	h := m.stream.request.headers
 	for _, step := range m.stream.host.opts.Mutations {
-		if step.Remove != "" {
-			m.stream.request.headers.remove(step.Remove)
-			continue
-		}
-		if value := m.stream.filterState[step.FilterState]; value != "" {
-			m.stream.request.headers.add(step.Append, value)
+		value := m.stream.filterState[step.FilterState]
+		switch {
+		case step.Remove != "":
+			h.remove(step.Remove)
+		case value == "":
+		case step.Append != "":
+			h.add(step.Append, value)
+		case h.Has(step.Overwrite):
+			h.set(step.Overwrite, value)
 		}
 	}
 	return headersContinue

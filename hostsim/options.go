@@ -54,13 +54,25 @@ type Options struct {
 	Foreign    map[string]func(arguments []byte) ([]byte, error)
 }
 
-// Mutation is one step of the native header_mutation filter: either Remove, or
-// Append of the filter state FilterState, which adds nothing if that is absent
-// or empty. "wasm.x" is the filter state a guest writes as property "x".
+// Mutation is one step of the native header_mutation filter on the one header
+// named: Remove it, Append the filter state FilterState to it, or Overwrite it
+// by that, if the header is there. Filter state that is absent or empty changes
+// nothing. "wasm.x" is the filter state a guest writes as property "x".
 type Mutation struct {
 	Remove      string
 	Append      string
+	Overwrite   string
 	FilterState string
+}
+
+func (m Mutation) valid() bool {
+	named := 0
+	for _, name := range []string{m.Remove, m.Append, m.Overwrite} {
+		if name != "" {
+			named++
+		}
+	}
+	return named == 1 && (m.Remove == "") == (m.FilterState != "")
 }
 
 // FailurePolicy is Envoy's failure_policy of a Wasm plugin.
@@ -69,7 +81,8 @@ type FailurePolicy int
 const (
 	// FailClosed answers 503 to every stream of a dead VM. Envoy's default.
 	FailClosed FailurePolicy = iota
-	// FailOpen lets streams pass as if the plugin were not there.
+	// FailOpen lets new streams pass as if the plugin were not there. Those
+	// that the VM had when it died get 503, as with FailClosed.
 	FailOpen
 	// FailReload starts a new VM when the next stream arrives, once the old
 	// one's age has reached the back-off; until then it is FailClosed.
@@ -92,8 +105,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("BufferLimit %d, Buffer %d: must not be negative", o.BufferLimit, o.Buffer)
 	}
 	for i, m := range o.Mutations {
-		if (m.Remove == "") == (m.Append == "") || (m.Append == "") != (m.FilterState == "") {
-			return o, fmt.Errorf("Mutations[%d]: needs Remove, or Append and FilterState", i)
+		if !m.valid() {
+			return o, fmt.Errorf("Mutations[%d]: needs Remove alone, or one of Append and Overwrite with FilterState", i)
 		}
 	}
 	setDefault(&o.BufferLimit, defaultBufferLimit)

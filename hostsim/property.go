@@ -2,7 +2,6 @@ package hostsim
 
 import (
 	"encoding/binary"
-	"strconv"
 	"strings"
 )
 
@@ -49,6 +48,8 @@ func (c *wasmContext) pluginProperty(name string) (string, bool) {
 		return o.RootID, true
 	case "plugin_vm_id":
 		return o.VMID, true
+	case "connection_id":
+		return number(1), c.http != nil
 	}
 	return "", false
 }
@@ -75,10 +76,32 @@ func (g *guest) attributes(group string) func(field, rest string) (string, bool)
 		return g.requestAttribute
 	case "response":
 		return g.responseAttribute
-	case "connection":
-		return connectionAttribute
+	case "connection", "source", "destination", "upstream":
+		return func(field, _ string) (string, bool) { return g.stream.address(group + "." + field) }
 	}
 	return nil
+}
+
+// address is an attribute of the peers, all of them invented but for the
+// upstream's.
+func (s *Stream) address(name string) (string, bool) {
+	switch name {
+	case "connection.id":
+		return number(1), true
+	case "connection.mtls":
+		return "\x00", true
+	case "source.address":
+		return "127.0.0.1:50000", true
+	case "source.port":
+		return number(50000), true
+	case "destination.address":
+		return "127.0.0.1:10000", true
+	case "destination.port":
+		return number(10000), true
+	case "upstream.address":
+		return s.peer, s.peer != ""
+	}
+	return "", false
 }
 
 var headerAttributes = map[string]string{
@@ -93,6 +116,10 @@ func (g *guest) requestAttribute(field, rest string) (string, bool) {
 		return "HTTP/1.1", true
 	case "time":
 		return number(uint64(s.host.opts.Start.Add(s.started).UnixNano())), true
+	case "size":
+		return number(uint64(s.received)), true
+	case "total_size":
+		return number(uint64(s.received + s.request.headers.byteSize())), true
 	}
 	h := g.readable(mapRequestHeaders)
 	if h == nil {
@@ -118,9 +145,7 @@ func (g *guest) responseAttribute(field, rest string) (string, bool) {
 	s := g.stream
 	switch field {
 	case "code":
-		if code, err := strconv.Atoi(s.responseCode()); err == nil {
-			return number(uint64(code)), true
-		}
+		return number(uint64(s.code)), s.code != 0
 	case "code_details":
 		return s.result.Details, s.result.Details != ""
 	case "headers":
@@ -131,27 +156,12 @@ func (g *guest) responseAttribute(field, rest string) (string, bool) {
 	return "", false
 }
 
-// responseCode is known once the head has left towards the client.
-func (s *Stream) responseCode() string {
-	if !s.headersSent {
-		return ""
-	}
-	return s.response.headers.Get(":status")
-}
-
-func connectionAttribute(field, _ string) (string, bool) {
-	switch field {
-	case "id":
-		return number(1), true
-	case "mtls":
-		return "\x00", true
-	}
-	return "", false
-}
-
 // joined is a header as an attribute: all values with commas between, unlike
 // the header call, which gives the first.
 func joined(h *Header, name string) (string, bool) {
+	if h != nil && name == "" {
+		return string(encodePairs(h.merged())), true
+	}
 	if h == nil || !h.Has(name) {
 		return "", false
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -37,9 +38,12 @@ type Stream struct {
 	prepared          *localReply
 	result            Result
 
-	headersSent bool // the client has the response's head
-	answered    bool // the client has the whole response
-	gone        bool // log, done and delete have been called
+	peer        string // address of the upstream that answers
+	code        int    // status of the response, once there is one
+	received    int    // bytes of the request's body so far
+	headersSent bool   // the client has the response's head
+	answered    bool   // the client has the whole response
+	gone        bool   // log, done and delete have been called
 	routeTimer  *event
 	idleTimer   *event
 	started     time.Duration
@@ -142,6 +146,7 @@ func (s *Stream) step(what string, possible bool, run func()) error {
 func (s *Stream) RequestHeaders(h Header, end bool) error {
 	return s.step("request headers", !s.began, func() {
 		s.request.headers, s.request.sawEnd = h.lowered(), end
+		s.host.identify(s.request.headers)
 		s.begin()
 		s.request.passHeaders(0, end)
 	})
@@ -151,6 +156,7 @@ func (s *Stream) RequestHeaders(h Header, end bool) error {
 func (s *Stream) RequestBody(b []byte, end bool) error {
 	return s.step("request body", s.began && !s.request.sawEnd, func() {
 		s.request.sawEnd = end
+		s.received += len(b)
 		s.request.passData(0, &body{b: append([]byte(nil), b...)}, end)
 	})
 }
@@ -163,11 +169,19 @@ func (s *Stream) RequestTrailers(h Header) error {
 	})
 }
 
+// AnsweredBy sets the address of the upstream that answers, for the property
+// upstream.address; DefaultPeer if it is not called.
+func (s *Stream) AnsweredBy(address string) { s.peer = address }
+
+// DefaultPeer is the address of an upstream that names none.
+const DefaultPeer = "127.0.0.1:8000"
+
 // ResponseHeaders brings the response's head from the upstream, which must
 // have seen the request's.
 func (s *Stream) ResponseHeaders(h Header, end bool) error {
 	return s.step("response headers", s.upstream != nil && s.response.headers == nil, func() {
 		s.result.Details = "via_upstream"
+		setDefault(&s.peer, DefaultPeer)
 		s.startResponse(h.lowered(), end)
 	})
 }
@@ -231,8 +245,20 @@ func (s *Stream) Result() *Result {
 	return &r
 }
 
+// identify adds what Envoy's connection manager adds to every request.
+func (h *Host) identify(head *Header) {
+	if !head.Has("x-forwarded-proto") {
+		head.add("x-forwarded-proto", "http")
+	}
+	if !head.Has("x-request-id") {
+		h.requests++
+		head.add("x-request-id", fmt.Sprintf("00000000-0000-4000-8000-%012d", h.requests))
+	}
+}
+
 func (s *Stream) startResponse(h *Header, end bool) {
 	s.response.headers, s.response.sawEnd = h, end
+	s.code, _ = strconv.Atoi(h.Get(":status"))
 	s.response.passHeaders(0, end)
 }
 

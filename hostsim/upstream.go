@@ -13,6 +13,7 @@ type Upstream func(r *UpstreamRequest) Reply
 
 // Reply is what an upstream answers, and when, in virtual time.
 type Reply struct {
+	Address  string // of the server that answers; "" means DefaultPeer
 	Status   int    // 0 means 200
 	Header   Header // without :status
 	Body     []byte

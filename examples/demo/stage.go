@@ -10,14 +10,14 @@ import (
 const (
 	replicas = 4
 	model    = "org/demo-8b"
-	think    = 500 * time.Millisecond // mean pause of a user
+	think    = 400 * time.Millisecond // mean pause of a user
 )
 
 // talk is the load: conversations about a document, on system prompts that some of them share. A turn adds little to what was said
 // before, so nearly all of a prompt can be found in a cache, if the request comes to the replica that has it.
 var talk = load.Shape{
-	Users: 20, Conversations: 1, Turns: 14,
-	SystemPrompts: 4, SystemWords: 200, FirstWords: 1100, FollowWords: 100, MaxTokens: 24,
+	Users: 24, Conversations: 1, Turns: 15,
+	SystemPrompts: 4, SystemWords: 200, FirstWords: 1600, FollowWords: 40, MaxTokens: 20,
 }
 
 // engine is what a replica is like. A conversation ends with some 3,300 tokens, so 24 of them need 80,000. One replica
@@ -27,6 +27,6 @@ func engine() []string {
 	return []string{
 		"-listen", "127.0.0.1:0", "-model", model,
 		"-num-gpu-blocks", strconv.Itoa(22000/16 + 1), "-block-size", "16",
-		"-prefill-rate", "7000", "-decode-rate", "80", "-decode-rate-full", "40",
+		"-prefill-rate", "9000", "-decode-rate", "80", "-decode-rate-full", "40",
 	}
 }

@@ -208,7 +208,7 @@ func conformConfig(t *testing.T, o *conformOrigin, setups []conformance.Setup) [
 	if err := tmpl.Execute(&out, map[string]any{
 		"Module": module, "Origin": o.address, "Side": o.side, "Setups": setups,
 		"Name": conformance.PluginName, "Root": conformance.RootID, "BufferBytes": conformance.BufferBytes,
-		"MutationHeader": conformance.MutationHeader, "MutationState": conformance.MutationState,
+		"MutationHeader": conformance.MutationHeader, "MutationState": conformance.MutationState, "LengthState": conformance.LengthState,
 		"SideCluster": conformance.SideCluster, "EmptyCluster": conformance.EmptyCluster, "RouteTimeout": conformance.RouteTimeout.Seconds(),
 	}); err != nil {
 		t.Fatal(err)

@@ -147,7 +147,7 @@ func (s *Scanner) quote(rest []byte) int {
 	case wantValue, wantFirst:
 		s.mode = s.beginString()
 	default:
-		s.outside('"')
+		s.token('"')
 		return 0
 	}
 	if s.mode != modeText {

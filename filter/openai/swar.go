@@ -96,9 +96,12 @@ func copyPlain(dst, src []byte) int {
 // unescape copies the string that src begins inside of to dst, with escapes
 // resolved, and returns the bytes written and read. It stops at the closing
 // quote, at whatever needs a closer look (surrogates, faults), and near the
-// end of dst or src, where it may do nothing. (Counting trailing zeros gives 64
-// for a word without special bytes, so a block's plain bytes are summed up
-// without a branch.)
+// end of dst or src, where it may do nothing.
+//
+// It is long because both of its loops must be in one function: steps of 32
+// bytes, in which the plain bytes before the first special one are counted
+// without a branch (a word without special bytes has 64 trailing zeros), and
+// steps of 8 where escapes come thick, as in JSON inside of JSON.
 func unescape(dst, src []byte) (nd, ns int) {
 	for nd+32 <= len(dst) && ns+40 <= len(src) {
 		s, d := (*[40]byte)(src[ns:]), (*[32]byte)(dst[nd:])
@@ -126,7 +129,7 @@ func unescape(dst, src []byte) (nd, ns int) {
 		d[k] = e
 		nd++
 		ns += 2
-		for k < 8 && nd+8 <= len(dst) && ns+10 <= len(src) { // escapes come thick
+		for k < 8 && nd+8 <= len(dst) && ns+10 <= len(src) {
 			s, d := (*[10]byte)(src[ns:]), (*[8]byte)(dst[nd:])
 			x := binary.LittleEndian.Uint64(s[:])
 			binary.LittleEndian.PutUint64(d[:], x)

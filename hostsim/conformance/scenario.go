@@ -18,11 +18,13 @@ type Setup struct {
 
 // What stands behind the guest in setups with Buffer: the buffer filter with
 // BufferBytes, then a header_mutation filter that first removes MutationHeader
-// and then appends to it the filter state of that name.
+// and then appends to it the filter state MutationState; last it overwrites
+// content-length, where there is one, with the filter state LengthState.
 const (
 	BufferBytes    = 100_000
 	MutationHeader = "x-out"
 	MutationState  = "wasm.out"
+	LengthState    = "wasm.length"
 )
 
 // Names the configuration must use, since scenarios read them back.

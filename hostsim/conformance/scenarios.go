@@ -122,6 +122,9 @@ var bodyScenarios = []Scenario{
 	one("pause-end-buffered-chunked", "does the buffer filter count such a body once if its length was not named?", buffered, Exchange{
 		Script: steps("re answer 1", "re tick 20", "tick cont req"), Chunks: []string{"one", "two"},
 	}),
+	one("pause-end-buffered-length", "can the guest correct that length?", buffered, Exchange{
+		Script: steps("re answer 1", "re tick 20", "tick setprop length 6", "tick cont req"), Chunks: []string{"one", "two"}, ShowUpstream: []string{"content-length"},
+	}),
 	one("pause-trailers-buffered-chunked", "and if the guest pauses on trailers?", buffered, Exchange{
 		Script: steps("rt answer 1", "rt tick 20", "tick cont req"), Chunks: []string{"one", "two"}, Trailers: [][2]string{{"x-t", "1"}},
 	}),
@@ -270,9 +273,9 @@ var stateScenarios = []Scenario{
 	one("properties", "which attributes are there, and in what form?", plain, Exchange{
 		Script: steps("rh prop request/path", "rh prop request/url_path", "rh prop request/query", "rh prop request/host", "rh prop request/method", "rh prop request/scheme",
 			"rh prop request/protocol", "rh prop request/useragent", "rh prop request/headers/x-a", "rh has request/headers", "rh prop request", "rh prop request/none",
-			"rh prop plugin_name", "rh prop plugin_root_id", "rh has plugin_vm_id", "rh has request/time", "rh has request/id", "rh has connection/id", "rh has connection_id", "rh has request/size", "rh has request/total_size", "rh has source/address", "rh has destination/port", "rh has xds/cluster_name", "rh prop nothing", "rh prop nothing/at/all", "rh prop _", "rh prop response/code", "rh prop connection/mtls",
+			"rh prop plugin_name", "rh prop plugin_root_id", "rh has plugin_vm_id", "rh has request/time", "rh has request/id", "rh has connection/id", "rh has connection_id", "rh has request/size", "rh has request/total_size", "rh has source/address", "rh has destination/port", "rh prop nothing", "rh prop nothing/at/all", "rh prop _", "rh prop response/code", "rh prop connection/mtls",
 			"rh prop plugin_name/x", "rh prop response", "rh prop connection",
-			"sh prop response/code", "sh prop response/headers/x-b", "sh prop response/code_details", "sh prop request/method", "se prop response/code", "se prop response/headers/x-b", "se has upstream/address", "rh prop wasm.x", "rh has filter_state", "rh has metadata"),
+			"sh prop response/code", "sh prop response/headers/x-b", "sh prop response/code_details", "sh prop request/method", "se prop response/code", "se prop response/headers/x-b", "se has upstream/address", "rh prop wasm.x"),
 		Path: "/p?q=1", Header: [][2]string{{"x-a", "1"}, {"x-a", "2"}, {"user-agent", "test"}},
 		Reply: Reply{Header: [][2]string{{"x-b", "3"}}, Chunks: []string{"x"}},
 	}),
