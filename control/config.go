@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -46,7 +44,7 @@ func defaults() config {
 
 // loadConfig reads the configuration from a file.
 func loadConfig(path string, resolver collect.Resolver) (config, error) {
-	text, err := readCapped(path, maxConfig)
+	text, err := collect.ReadCapped(path, maxConfig)
 	if err != nil {
 		return config{}, err
 	}
@@ -55,19 +53,6 @@ func loadConfig(path string, resolver collect.Resolver) (config, error) {
 		return config{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
-}
-
-func readCapped(path string, max int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err == nil && int64(len(b)) > max {
-		err = fmt.Errorf("%s: larger than %d bytes", path, max)
-	}
-	return b, err
 }
 
 // parseConfig reads the text of a configuration. Files it names are looked for
@@ -119,7 +104,7 @@ func readListen(n node) string {
 }
 
 func (r *reader) readTokenFile(n node) string {
-	text, err := readCapped(r.path(n.text(4096)), maxToken)
+	text, err := collect.ReadCapped(r.path(n.text(4096)), maxToken)
 	if err != nil {
 		n.fail("%v", err)
 		return ""

@@ -7,16 +7,12 @@ import (
 	"github.com/warmlane/warmlane/filter/exchange"
 )
 
-// meter hands a tally to the host's metrics. A metric is defined when it
-// first has a value, so that a page of metrics shows what happened.
-type meter struct{}
-
 var hostKinds = [...]abi.MetricType{
 	exchange.Counter: abi.Counter, exchange.Gauge: abi.Gauge, exchange.Histogram: abi.Histogram,
 }
 
-func (meter) flush(t *exchange.Tally) { t.Drain(record) }
-
+// record hands one value of a tally to the host's metrics. A metric is defined
+// when it first has a value, so that a page of metrics shows what happened.
 func record(m *exchange.Metric, value uint64) {
 	if !m.Defined {
 		id, err := abi.DefineMetric(hostKinds[m.Kind], m.Name)

@@ -25,7 +25,6 @@ type plugin struct {
 	worker   *exchange.Worker
 	follower *follow.Follower
 	free     []*stream
-	meter    meter
 	call     uint32 // the open poll, if calling
 	calling  bool
 	lastErr  string
@@ -82,7 +81,7 @@ func (p *plugin) OnDone() bool {
 		p.follower.Close()
 	}
 	if p.worker != nil {
-		p.meter.flush(p.worker.Tally())
+		p.worker.Tally().Drain(record)
 	}
 	return true
 }

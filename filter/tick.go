@@ -19,7 +19,7 @@ func (p *plugin) OnTick() {
 		}
 	}
 	p.worker.Panics(abi.Panics())
-	p.meter.flush(p.worker.Tally())
+	p.worker.Tally().Drain(record)
 }
 
 // poll makes the call to control that is due, if there is one.
@@ -36,7 +36,7 @@ func (p *plugin) poll(now int64) {
 	if c.Token != "" {
 		headers.Add("authorization", "Bearer "+c.Token)
 	}
-	call, err := abi.HTTPCall(c.Cluster, &headers, nil, nil, uint32(c.Timeout.Milliseconds()))
+	call, err := abi.HTTPCall(c.Cluster, &headers, nil, nil, uint32(c.TimeoutMS))
 	p.call, p.calling = call, err == nil
 	if err != nil {
 		p.follower.Failed(now)

@@ -181,10 +181,15 @@ func (h *Host) Memory(worker int) int {
 }
 
 // Close ends all streams, tells the guest's root contexts to end, and frees
-// the VMs. It may be called twice.
+// the VMs. It may be called twice, but not inside a script.
 func (h *Host) Close() error {
 	if h.closed {
 		return nil
+	}
+	for _, w := range h.threads() {
+		if w.busy {
+			return fmt.Errorf("close: %s: %w", threadName(w.index), ErrBusy)
+		}
 	}
 	for len(h.streams) > 0 {
 		h.streams[0].reset("server_shutdown")

@@ -69,10 +69,13 @@ func abiMinor(c wazero.CompiledModule) (int, error) {
 	return 0, errors.New("module exports no proxy_abi_version_0_2_0 or _0_2_1: missing or unknown Proxy-Wasm ABI version")
 }
 
-// checkExports refuses what the real host refuses: no allocator, or a known
-// callback with another signature.
+// checkExports refuses what the real host cannot use: no memory, no allocator,
+// or a known callback with another signature.
 func (m *module) checkExports() error {
 	exports := m.compiled.ExportedFunctions()
+	if len(m.compiled.ExportedMemories()) == 0 {
+		return errors.New("module exports no memory")
+	}
 	if exports["malloc"] == nil && exports["proxy_on_memory_allocate"] == nil {
 		return errors.New("module exports neither malloc nor proxy_on_memory_allocate")
 	}

@@ -47,7 +47,7 @@ type Options struct {
 	RouteTimeout time.Duration // whole response after a whole request; 0 means 15 s, negative none
 	IdleTimeout  time.Duration // a stream with no progress; 0 means 5 min, negative none
 
-	LogLevel   Level             // least level that is recorded; Envoy's default is LevelInfo, as is 0 here
+	LogLevel   Level             // least level that is recorded; all by default (Envoy: LevelInfo)
 	Start      time.Time         // virtual time at the start; zero means 2026-01-01 00:00 UTC
 	Seed       uint64            // of the guest's random_get
 	Properties map[string]string // further properties; keys are made by Path
@@ -113,7 +113,6 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.ReloadBackoff, time.Second)
 	setDefault(&o.RouteTimeout, 15*time.Second)
 	setDefault(&o.IdleTimeout, 5*time.Minute)
-	setDefault(&o.LogLevel, LevelInfo)
 	if o.Start.IsZero() {
 		o.Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	}

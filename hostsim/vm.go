@@ -3,7 +3,6 @@ package hostsim
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -60,9 +59,6 @@ func (h *Host) newVM(ctx context.Context, w *worker) (*vm, error) {
 		return nil, fmt.Errorf("instantiate module: %w", err)
 	}
 	v.mod, v.mem = mod, mod.Memory()
-	if v.mem == nil {
-		return nil, errors.New("module exports no memory")
-	}
 	v.bind()
 	v.start()
 	return v, v.trap

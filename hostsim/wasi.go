@@ -23,6 +23,7 @@ const (
 	// for a broken clock.
 	bootTime      = time.Hour
 	maxRandomSize = 64 << 10
+	maxWrite      = 16 << 20 // bytes of one fd_write
 	rightFdWrite  = 64
 )
 
@@ -127,6 +128,9 @@ func (v *vm) writev(fd, vectors, count, out uint64) errno {
 	}
 	var text []byte
 	for i := range count {
+		if len(text) > maxWrite {
+			return errnoInval
+		}
 		ptr, ok := v.mem.ReadUint32Le(uint32(vectors + 8*i))
 		size, ok2 := v.mem.ReadUint32Le(uint32(vectors + 8*i + 4))
 		b, ok3 := v.read(uint64(ptr), uint64(size))

@@ -101,8 +101,11 @@ func (w *worker) maybeReload() {
 	old := w.vm
 	if err := w.launch(h.config); err != nil {
 		h.recordTrap(Trap{Worker: w.index, Err: fmt.Errorf("reload: %w", err)})
+		if w.vm != old && w.vm.trap == nil {
+			w.vm.trap = err // it runs, but refused its configuration
+		}
 	}
-	if old != nil {
+	if w.vm != old {
 		_ = old.mod.Close(h.ctx) // its memory; nothing calls it any more
 	}
 }

@@ -53,7 +53,7 @@ type fileWatch struct {
 }
 
 func (w *fileWatch) look(first bool) {
-	content, err := readCapped(w.path, maxFile)
+	content, err := ReadCapped(w.path, maxFile)
 	if err != nil {
 		w.fail(err)
 		if first {
@@ -82,7 +82,8 @@ func (w *fileWatch) fail(err error) {
 	}
 }
 
-func readCapped(path string, max int64) ([]byte, error) {
+// ReadCapped reads a file of at most max bytes; a larger one is an error.
+func ReadCapped(path string, max int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

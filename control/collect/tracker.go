@@ -55,7 +55,8 @@ func (t *tracker) observe(s *Sample, at time.Time) state.Load {
 func (t *tracker) restarted(s *Sample) bool {
 	fell := fell(t.last.Queries, s.Queries) || fell(t.last.Generated, s.Generated) ||
 		fell(t.last.Prompt, s.Prompt) || fell(t.last.Finished, s.Finished)
-	if s.Start != t.start && (fell || math.Abs(s.Start-t.start) > startTolerance) {
+	// A start time that is not said has not changed.
+	if s.Start != 0 && s.Start != t.start && (fell || math.Abs(s.Start-t.start) > startTolerance) {
 		t.start, t.resets = s.Start, 0
 		return true
 	}

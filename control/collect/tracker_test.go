@@ -96,6 +96,8 @@ func TestIncarnation(t *testing.T) {
 	f("quick restart", false, sampleAt(1000, 4), sampleAt(1000.5, 0))
 	f("counters fell", false, sampleAt(1000, 4), sampleAt(1000, 1))
 	f("counters fell, no start time", false, sampleAt(0, 4), sampleAt(0, 1))
+	f("start time vanished", true, sampleAt(1000, 4), sampleAt(0, 4))
+	f("start time vanished and counters fell", false, sampleAt(1000, 4), sampleAt(0, 1))
 	f("metrics vanished", true, sampleAt(1000, 4), &Sample{Start: 1000})
 }
 

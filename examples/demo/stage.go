@@ -20,9 +20,9 @@ var talk = load.Shape{
 	SystemPrompts: 4, SystemWords: 200, FirstWords: 1600, FollowWords: 40, MaxTokens: 20,
 }
 
-// engine is what a replica is like. A conversation ends with some 3,300 tokens, so 24 of them need 80,000. One replica
-// has room for 22,000: enough for its share of the conversations, not for all of them. And computing every prompt anew is more than
-// the four can do in time, while computing what is new is little.
+// engine is what a replica is like. A conversation ends with some 3,000 tokens, so 24 of them need 72,000. One replica has room
+// for 22,000: enough for its share of the conversations, not for all of them. And to compute every prompt anew keeps the four busy all the
+// time, while what is new in each is little.
 func engine() []string {
 	return []string{
 		"-listen", "127.0.0.1:0", "-model", model,

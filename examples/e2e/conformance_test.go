@@ -36,15 +36,23 @@ func TestConformance(t *testing.T) {
 	time.Sleep(2 * time.Second) // a VM must have some age before it is reloaded
 	for _, s := range conformance.Scenarios {
 		t.Run(s.Name, func(t *testing.T) {
-			got := proxy.play(t, s)
+			got := proxy.play(t, s, "")
 			if *updateGolden {
 				if err := os.WriteFile(filepath.Join(goldenDir, s.Name+".txt"), []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
-			if want, err := s.Golden(); err != nil || got != want {
-				t.Errorf("%s\ngot:\n%s\nwant:\n%s%v", s.Asks, got, want, err)
+			want, err := s.Golden()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != want { // a busy machine may have joined two pieces
+				t.Logf("once more, after\n%s", got)
+				got = proxy.play(t, s, "-again")
+			}
+			if got != want {
+				t.Errorf("%s\ngot:\n%s\nwant:\n%s", s.Asks, got, want)
 			}
 		})
 	}
@@ -216,10 +224,10 @@ func conformConfig(t *testing.T, o *conformOrigin, setups []conformance.Setup) [
 	return out.Bytes()
 }
 
-func (p *conformProxy) play(t *testing.T, s conformance.Scenario) string {
+func (p *conformProxy) play(t *testing.T, s conformance.Scenario, suffix string) string {
 	var out strings.Builder
 	for i, e := range s.Exchanges {
-		id := s.ID(i)
+		id := s.ID(i) + suffix
 		p.origin.mu.Lock()
 		p.origin.replies[id] = e.Reply
 		p.origin.mu.Unlock()

@@ -15,7 +15,6 @@ var envoyYAML []byte
 type site struct {
 	listen     string // HOST:PORT
 	control    string // HOST:PORT
-	wasm       string // path of the filter
 	endpoints  string // file with the replicas, watched
 	filter     string // file with the filter and its configuration, watched
 	maxBody    uint32

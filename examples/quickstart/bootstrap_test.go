@@ -177,7 +177,7 @@ func TestFilterResource(t *testing.T) {
 }
 
 func TestEndpointsResource(t *testing.T) {
-	f := func(want string, replicas ...string) {
+	f := func(want string, replicas ...replica) {
 		t.Helper()
 		text, err := endpointsResource(replicas)
 		if err != nil {
@@ -189,9 +189,9 @@ func TestEndpointsResource(t *testing.T) {
 		}
 	}
 	f(`[]`)
-	f(`[{"endpoint":{"address":{"socket_address":{"address":"10.0.0.7","port_value":8000}}}},{"endpoint":{"address":{"socket_address":{"address":"::1","port_value":1}}}}]`,
-		"10.0.0.7:8000", "[::1]:1")
-	if _, err := endpointsResource([]string{"x"}); err == nil {
+	f(`[{"endpoint":{"address":{"socket_address":{"address":"10.0.0.7","port_value":8000}}}},{"endpoint":{"address":{"socket_address":{"address":"::1","port_value":1}}},"health_status":"DRAINING"}]`,
+		replica{address: "10.0.0.7:8000"}, replica{"[::1]:1", true})
+	if _, err := endpointsResource([]replica{{address: "x"}}); err == nil {
 		t.Error("a bad address was taken")
 	}
 }

@@ -22,12 +22,12 @@ const (
 
 // controlConfig is control's configuration: one pool with the replicas, and the settings on top. If file is not empty it names the
 // list of replicas, one a line, that control is to watch. Either way addresses are resolved, so that control and Envoy name replicas alike.
-func controlConfig(listen string, replicas []string, file string, s settings) ([]byte, error) {
+func controlConfig(listen string, replicas []replica, file string, s settings) ([]byte, error) {
 	pool := object{"name": poolName}
 	if file != "" {
 		pool["replicas_file"] = file
 	} else {
-		pool["replicas"] = replicas
+		pool["replicas"] = addresses(replicas)
 	}
 	base := object{
 		"listen": listen,
@@ -35,6 +35,14 @@ func controlConfig(listen string, replicas []string, file string, s settings) ([
 		"pools":  []any{pool},
 	}
 	return yaml.Marshal(merge(base, s.control))
+}
+
+func addresses(replicas []replica) []any {
+	list := make([]any, len(replicas))
+	for i, each := range replicas {
+		list[i] = each.address
+	}
+	return list
 }
 
 // checkControl has control itself look at a configuration file.

@@ -26,7 +26,7 @@ func script(t *testing.T, text string) string {
 func TestControlConfig(t *testing.T) {
 	f := func(file, pool string, s settings) {
 		t.Helper()
-		text, err := controlConfig("127.0.0.1:0", []string{"10.0.0.7:8000", "[::1]:1"}, file, s)
+		text, err := controlConfig("127.0.0.1:0", []replica{{address: "10.0.0.7:8000"}, {address: "[::1]:1"}}, file, s)
 		if err != nil {
 			t.Fatal(err)
 		}

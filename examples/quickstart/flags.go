@@ -43,7 +43,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	flags.SetOutput(io.Discard)
 	flags.Func("listen", "`ADDR` where clients connect, as HOST:PORT; port 0 takes a free one (default "+o.listen+")", listenAddress(&o.listen))
 	flags.Func("replicas", "the replicas, as `HOST:PORT,...`; IPv6 as [::1]:8000", list(&o.replicas))
-	flags.StringVar(&o.replicasFile, "replicas-file", "", "`FILE` with the address of one replica a line; changes are followed")
+	flags.StringVar(&o.replicasFile, "replicas-file", "", "`FILE` with the address of one replica a line, \"draining\" behind one that shall get nothing new; changes are followed")
 	flags.Func("kv-events", "where the replicas publish KV events, as `URL[|REPLAY],...` in the order of -replicas; an entry may be empty\n(default: each replica is asked)", kvSources(&o.kvEvents))
 	flags.Func("control-listen", "`ADDR` of the control service; port 0 takes a free one (default "+o.controlListen+")", listenAddress(&o.controlListen))
 	flags.StringVar(&o.envoyPath, "envoy", "", "`PATH` of the Envoy to run (default: a pinned version, fetched once)")
@@ -96,7 +96,7 @@ func list(to *[]string) func(string) error {
 		for _, entry := range strings.Split(text, ",") {
 			entry = strings.TrimSpace(entry)
 			if entry == "" {
-				return errors.New("an entry is empty: want HOST:PORT,HOST:PORT,...")
+				return errors.New("an entry is empty: want HOST:PORT between commas")
 			}
 			if _, _, err := splitAddress(entry); err != nil {
 				return err

@@ -14,7 +14,10 @@ import (
 )
 
 // watchEvery is how often the files with replicas and settings are looked at.
-const watchEvery = 250 * time.Millisecond
+const watchEvery = 100 * time.Millisecond
+
+// envoyReady is how long Envoy may take to start. It compiles the filter before it serves, which a busy machine draws out.
+const envoyReady = 2 * time.Minute
 
 // Files in the temporary folder. Those that Envoy watches have folders of their own.
 const (
@@ -30,7 +33,7 @@ type house struct {
 	log      *log.Logger
 	dir      string // temporary, removed at the end
 	roster   *roster
-	settings settingsFile
+	settings watchedFile
 	envoy    *envoy.Process
 	control  *warden
 	logs     []io.Closer
@@ -39,7 +42,7 @@ type house struct {
 
 // run sets the house up, prints the ready line to out, and keeps house until ctx ends or Envoy does.
 func run(ctx context.Context, opts options, out io.Writer, logger *log.Logger) error {
-	h := &house{opts: opts, log: logger, settings: settingsFile{path: opts.configFile}}
+	h := &house{opts: opts, log: logger, settings: watchedFile{path: opts.configFile, limit: maxSettings}}
 	defer h.close()
 	address, err := h.open(ctx)
 	if err != nil {
@@ -106,7 +109,7 @@ func (h *house) openControl(ctx context.Context) error {
 	if len(h.opts.kvEvents) > 0 {
 		h.log.Print("-kv-events: control does not read KV events yet; prefixes are found by text")
 	}
-	s, _, err := h.settings.reload()
+	s, _, err := reloadSettings(&h.settings)
 	if err != nil {
 		return fmt.Errorf("-config: %w", err)
 	}
@@ -142,7 +145,7 @@ func (h *house) openEnvoy(ctx context.Context) error {
 		return err
 	}
 	h.envoy, err = envoy.Start(ctx, envoy.Options{
-		Path: program, Config: config, Concurrency: h.opts.workers, Log: out,
+		Path: program, Config: config, Concurrency: h.opts.workers, Log: out, ReadyTimeout: envoyReady,
 		Args: []string{"--file-flush-interval-msec", "200"}, // or the access log lags by ten seconds
 	})
 	if err != nil || h.opts.roundRobin {

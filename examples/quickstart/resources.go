@@ -8,15 +8,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// endpointsResource is the list of replicas as Envoy's endpoint discovery reads it.
-func endpointsResource(replicas []string) ([]byte, error) {
+// endpointsResource is the list of replicas as Envoy's endpoint discovery reads it. One that is draining stays in it, for the sake of
+// its running streams, but no balancer of Envoy's chooses it.
+func endpointsResource(replicas []replica) ([]byte, error) {
 	endpoints := make([]any, 0, len(replicas))
-	for _, address := range replicas {
-		host, port, err := splitAddress(address)
+	for _, each := range replicas {
+		host, port, err := splitAddress(each.address)
 		if err != nil {
 			return nil, err
 		}
-		endpoints = append(endpoints, endpoint(host, port))
+		e := endpoint(host, port)
+		if each.draining {
+			e["health_status"] = "DRAINING"
+		}
+		endpoints = append(endpoints, e)
 	}
 	resource := assignment(clusterName, endpoints)
 	resource["@type"] = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"

@@ -9,7 +9,7 @@ import (
 
 func TestRosterFromFlags(t *testing.T) {
 	r, err := openRoster(options{replicas: []string{"127.0.0.1:1", "[::1]:2"}})
-	if err != nil || strings.Join(r.list, " ") != "127.0.0.1:1 [::1]:2" {
+	if err != nil || r.text() != "127.0.0.1:1\n[::1]:2\n" {
 		t.Fatalf("%v, %v", r, err)
 	}
 	if changed, err := r.reload(); changed || err != nil {
@@ -35,11 +35,14 @@ func TestRosterFollowsItsFile(t *testing.T) {
 	}
 	f := func(changed bool, fault, list string) {
 		t.Helper()
+		if early, err := r.reload(); early || err != nil && fault == "" {
+			t.Errorf("a first look: %v, %v", early, err)
+		}
 		got, err := r.reload()
 		if got != changed || (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) {
 			t.Errorf("reload = %v, %v, want %v, %q", got, err, changed, fault)
 		}
-		if got := strings.Join(r.list, " "); got != list {
+		if got := strings.TrimSpace(strings.ReplaceAll(r.text(), "\n", " ")); got != list {
 			t.Errorf("list %q, want %q", got, list)
 		}
 	}
@@ -48,6 +51,12 @@ func TestRosterFollowsItsFile(t *testing.T) {
 	f(true, "", "127.0.0.1:2 127.0.0.1:3")
 	write("127.0.0.1:2\n127.0.0.1:3\n# no change\n")
 	f(false, "", "127.0.0.1:2 127.0.0.1:3")
+	write("127.0.0.1:2\n127.0.0.1:3\tdraining\n")
+	f(true, "", "127.0.0.1:2 127.0.0.1:3 draining")
+	write("127.0.0.1:2\n127.0.0.1:3 tired\n")
+	f(false, "only \"draining\" is allowed", "127.0.0.1:2 127.0.0.1:3 draining")
+	write("127.0.0.1:2\n127.0.0.1:3\n")
+	f(true, "", "127.0.0.1:2 127.0.0.1:3")
 	write("127.0.0.1:2\noops\n")
 	f(false, "entry 2: \"oops\": want HOST:PORT", "127.0.0.1:2 127.0.0.1:3")
 	f(false, "", "127.0.0.1:2 127.0.0.1:3") // said once

@@ -44,22 +44,12 @@ func parseSettings(text string) (settings, error) {
 	return s, nil
 }
 
-// settingsFile is the file of -config and what was in it.
-type settingsFile struct {
-	path string // empty: there is none
-	text string // as it was read last
-}
-
-// reload reads the file again. changed is false if it holds what it held before, be that right or wrong.
-func (f *settingsFile) reload() (s settings, changed bool, err error) {
-	if f.path == "" {
-		return settings{}, false, nil
-	}
-	text, err := readCapped(f.path, maxSettings)
-	if err != nil || text == f.text {
+// reloadSettings looks at the settings file. changed is false if it holds what it held before, be that right or wrong.
+func reloadSettings(f *watchedFile) (s settings, changed bool, err error) {
+	text, changed, err := f.look()
+	if err != nil || !changed {
 		return settings{}, false, err
 	}
-	f.text = text
 	if s, err = parseSettings(text); err != nil {
 		return settings{}, false, fmt.Errorf("%s: %w", f.path, err)
 	}

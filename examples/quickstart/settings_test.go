@@ -62,26 +62,27 @@ func TestMerge(t *testing.T) {
 	f(`{"a":1}`, `{"a":{"x":null,"y":1}}`, `{"a":{"y":1}}`)
 }
 
-func TestSettingsFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "c.yaml")
-	file := settingsFile{path: path}
+func TestReloadSettings(t *testing.T) {
+	file := watchedFile{path: filepath.Join(t.TempDir(), "c.yaml"), limit: maxSettings}
 	f := func(text string, changed bool, fault string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(file.path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, got, err := file.reload()
+		_, got, err := reloadSettings(&file)
 		if got != changed || (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 	f("filter: {}", true, "")
 	f("filter: {}", false, "")
-	f("filter: {", false, path)
+	f("filter: {", false, "")
+	f("filter: {", false, file.path)
 	f("filter: {", false, "") // said once
+	f("filter: {a: 1}", false, "")
 	f("filter: {a: 1}", true, "")
 	f(strings.Repeat("#", maxSettings+1), false, "too large")
-	if _, changed, err := new(settingsFile).reload(); changed || err != nil {
+	if _, changed, err := reloadSettings(&watchedFile{}); changed || err != nil {
 		t.Errorf("without a file: %v, %v", changed, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // watch looks at the files that may change and applies what has changed. Whatever is wrong with them is said once, and what was
@@ -31,7 +30,7 @@ func (h *house) watchReplicas() error {
 	if !changed {
 		return nil
 	}
-	h.log.Printf("replicas: %s", strings.Join(h.roster.list, " "))
+	h.log.Printf("replicas: %v", h.roster.list)
 	return h.writeReplicas()
 }
 
@@ -39,7 +38,7 @@ func (h *house) watchSettings(ctx context.Context) error {
 	if h.opts.roundRobin {
 		return nil
 	}
-	s, changed, err := h.settings.reload()
+	s, changed, err := reloadSettings(&h.settings)
 	if err == nil && changed {
 		err = h.apply(ctx, s)
 	}
@@ -84,8 +83,7 @@ func (h *house) writeReplicas() error {
 	if err != nil {
 		return err
 	}
-	list := strings.Join(h.roster.list, "\n") + "\n"
-	if err := replace(h.file(rosterFile), []byte(list)); err != nil {
+	if err := replace(h.file(rosterFile), []byte(h.roster.text())); err != nil {
 		return err
 	}
 	return replace(h.file(endpointsFile), data)

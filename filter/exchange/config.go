@@ -3,7 +3,6 @@ package exchange
 import (
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/warmlane/warmlane/filter/json"
 )
@@ -36,8 +35,8 @@ type PoolConfig struct {
 type ControlConfig struct {
 	Cluster   string
 	Authority string
-	Token     string        // sent as a bearer token if not empty
-	Timeout   time.Duration // of one long poll
+	Token     string // sent as a bearer token if not empty
+	TimeoutMS int64  // of one long poll
 }
 
 // RoutingConfig holds the numbers of the cost (package route) and the size
@@ -48,8 +47,8 @@ type RoutingConfig struct {
 	PrefillRate    float64 // tokens/s until first tokens have taught better
 	Candidates     int     // replicas named in the header, best first
 	IndexMiB       int     // bound of the text index in shared data
-	StateFade      time.Duration
-	MaxPromptBytes int64 // longer prompts are routed by load alone
+	LoadHalfLifeMS int64   // age at which a reported load counts half
+	MaxPromptBytes int64   // longer prompts are routed by load alone
 }
 
 // PiggybackConfig says what travels in headers beside the request.
@@ -74,10 +73,10 @@ type HeaderConfig struct {
 func defaults() Config {
 	return Config{
 		Role:    "route",
-		Control: ControlConfig{Authority: "control", Timeout: 30 * time.Second},
+		Control: ControlConfig{Authority: "control", TimeoutMS: 30_000},
 		Routing: RoutingConfig{
 			QueueWeight: 1, InFlightCost: 0.02, PrefillRate: 8000, Candidates: 3,
-			IndexMiB: 16, StateFade: 5 * time.Second, MaxPromptBytes: 64 << 20,
+			IndexMiB: 16, LoadHalfLifeMS: 1000, MaxPromptBytes: 64 << 20,
 		},
 		Piggyback: PiggybackConfig{LoadReports: true, Log: true},
 		Metrics:   MetricsConfig{MaxModels: 100},
@@ -137,19 +136,19 @@ func (c *ControlConfig) fields() object {
 		"cluster":    {"a cluster name", text(&c.Cluster)},
 		"authority":  {"a host name", text(&c.Authority)},
 		"token":      {"a string", text(&c.Token)},
-		"timeout_ms": {"1000 to 300000", millis(&c.Timeout, 1000, 300000)},
+		"timeout_ms": {"1000 to 300000", integer(&c.TimeoutMS, 1000, 300000)},
 	}
 }
 
 func (r *RoutingConfig) fields() object {
 	return object{
-		"queue_weight":     {"0 to 100", number(&r.QueueWeight, 0, 100)},
-		"in_flight_cost_s": {"0 to 10", number(&r.InFlightCost, 0, 10)},
-		"prefill_rate":     {"1 to 10000000 tokens/s", number(&r.PrefillRate, 1, 1e7)},
-		"candidates":       {"1 to 3", integer(&r.Candidates, 1, 3)},
-		"index_mib":        {"1 to 256", integer(&r.IndexMiB, 1, 256)},
-		"state_fade_ms":    {"100 to 600000", millis(&r.StateFade, 100, 600000)},
-		"max_prompt_bytes": {"0 to 67108864", integer(&r.MaxPromptBytes, 0, 64<<20)},
+		"queue_weight":      {"0 to 100", number(&r.QueueWeight, 0, 100)},
+		"in_flight_cost_s":  {"0 to 10", number(&r.InFlightCost, 0, 10)},
+		"prefill_rate":      {"1 to 10000000 tokens/s", number(&r.PrefillRate, 1, 1e7)},
+		"candidates":        {"1 to 3", integer(&r.Candidates, 1, 3)},
+		"index_mib":         {"1 to 256", integer(&r.IndexMiB, 1, 256)},
+		"load_half_life_ms": {"10 to 600000", integer(&r.LoadHalfLifeMS, 10, 600000)},
+		"max_prompt_bytes":  {"0 to 67108864", integer(&r.MaxPromptBytes, 0, 64<<20)},
 	}
 }
 

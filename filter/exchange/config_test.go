@@ -3,7 +3,6 @@ package exchange
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -12,7 +11,7 @@ func TestParseConfig(t *testing.T) {
 		"pools": [{"name": "chat", "cluster": "outbound|80||llm", "models": ["org/base-7b"]}, {"name": "b"}],
 		"control": {"cluster": "warmlane_control", "authority": "ctl", "token": "s", "timeout_ms": 2000},
 		"routing": {"queue_weight": 0.5, "in_flight_cost_s": 0, "prefill_rate": 1, "candidates": 1, "index_mib": 1,
-			"state_fade_ms": 100, "max_prompt_bytes": 0},
+			"load_half_life_ms": 100, "max_prompt_bytes": 0},
 		"piggyback": {"load_reports": false, "explain": true, "log": false},
 		"metrics": {"max_models": 3},
 		"headers": {"tenant": "x-team", "forward": true},
@@ -22,8 +21,8 @@ func TestParseConfig(t *testing.T) {
 	}
 	want := defaults()
 	want.Pools = []PoolConfig{{Name: "chat", Cluster: "outbound|80||llm", Models: []string{"org/base-7b"}}, {Name: "b"}}
-	want.Control = ControlConfig{"warmlane_control", "ctl", "s", 2 * time.Second}
-	want.Routing = RoutingConfig{0.5, 0, 1, 1, 1, 100 * time.Millisecond, 0}
+	want.Control = ControlConfig{"warmlane_control", "ctl", "s", 2000}
+	want.Routing = RoutingConfig{0.5, 0, 1, 1, 1, 100, 0}
 	want.Piggyback = PiggybackConfig{Explain: true}
 	want.Metrics.MaxModels = 3
 	want.Headers.Tenant, want.Headers.Forward = "x-team", true

@@ -59,6 +59,7 @@ func (e *Exchange) choose(request *openai.Request) {
 		q.Ring = e.chain.RingHash(e.namespace)
 	}
 	e.place(&q)
+	e.choice.N = min(e.choice.N, e.worker.config.Routing.Candidates)
 	if e.choice.N > 0 {
 		e.named = int(e.choice.Order[0])
 		e.record(e.named)

@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/warmlane/warmlane/filter/route"
@@ -12,7 +11,7 @@ import (
 // log format says %FILTER_STATE(wasm.warmlane.log:PLAIN)%.
 func (s *scratch) logOf(e *Exchange, now int64, outcome Outcome) []byte {
 	b := append(s.log[:0], `{"time":"`...)
-	b = time.UnixMilli(now).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
+	b = appendTime(b, now)
 	b = append(b, '"')
 	b = appendText(b, "id", e.head.id[:e.head.idLen])
 	b = appendText(b, "pool", e.pool.name)
@@ -48,10 +47,30 @@ func (e *Exchange) appendDecision(b []byte) []byte {
 		b = appendScores(b, &c.Scores)
 	}
 	b = appendNumber(b, "queue_ms", 0)
-	if e.worker.scratch.loadOf(e); len(e.worker.scratch.load) > 0 {
-		b = appendText(b, "load", e.worker.scratch.load)
+	return e.appendLoad(b)
+}
+
+// appendLoad writes what was known of the chosen replica's load.
+func (e *Exchange) appendLoad(b []byte) []byte {
+	l := &e.choice.Load
+	if l.At == 0 {
+		return b
 	}
-	return b
+	b = append(b, `,"load":{"age_ms":`...)
+	b = strconv.AppendInt(b, max(e.sentAt-l.At, 0), 10)
+	for _, n := range [...]struct {
+		key   string
+		value float32
+	}{
+		{"waiting", float32(l.Waiting)}, {"running", float32(l.Running)},
+		{"kv", l.KV}, {"hit", l.Hit}, {"rps", l.RPS}, {"tps", l.TPS},
+	} {
+		if n.value >= 0 {
+			b = append(append(append(b, `,"`...), n.key...), `":`...)
+			b = appendDecimal(b, float64(n.value))
+		}
+	}
+	return append(b, '}')
 }
 
 func appendScores(b []byte, s *route.Scores) []byte {

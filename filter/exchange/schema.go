@@ -5,7 +5,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/warmlane/warmlane/filter/json"
 )
@@ -182,17 +181,6 @@ func integer[T int | int64](dst *T, lo, hi float64) func(string, json.Value) err
 			return errValue
 		}
 		*dst = T(f)
-		return nil
-	}
-}
-
-func millis(dst *time.Duration, lo, hi float64) func(string, json.Value) error {
-	return func(path string, v json.Value) error {
-		var ms int64
-		if err := integer(&ms, lo, hi)(path, v); err != nil {
-			return err
-		}
-		*dst = time.Duration(ms) * time.Millisecond
 		return nil
 	}
 }

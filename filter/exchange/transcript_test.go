@@ -39,7 +39,7 @@ type native struct {
 }
 
 // newNative returns a host whose worker has heard of the replicas.
-func newNative(t *testing.T, replicas int, config string) *native {
+func newNative(t testing.TB, replicas int, config string) *native {
 	t.Helper()
 	c, err := ParseConfig([]byte(config))
 	if err != nil {
@@ -67,7 +67,7 @@ func (h *native) newWorker(c *Config, seed uint64) *Worker {
 }
 
 // publish does what the leading VM does with new state.
-func (h *native) publish(t *testing.T, s *state.Snapshot) {
+func (h *native) publish(t testing.TB, s *state.Snapshot) {
 	t.Helper()
 	framed := state.AppendSnapshot(make([]byte, shared.SequenceSize), s)
 	if _, err := shared.Publish(h.store.View(), []byte(shared.StateKey), framed); err != nil {

@@ -68,7 +68,7 @@ func NewWorker(c *Config, env Env) *Worker {
 func (c *Config) routing() route.Config {
 	r := route.Defaults()
 	r.Behind, r.PerRequest = float32(c.Routing.QueueWeight), float32(c.Routing.InFlightCost)
-	r.StartRate = float32(c.Routing.PrefillRate)
+	r.StartRate, r.HalfLifeMS = float32(c.Routing.PrefillRate), c.Routing.LoadHalfLifeMS
 	return r
 }
 

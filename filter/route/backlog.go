@@ -22,22 +22,15 @@ func (b backlog) drained(now int64) float32 {
 }
 
 // left is how many tokens are to be done at now. When a stream is overdue the
-// rate was wrong or the replica is stuck; nothing tells which, so it is taken
-// to need as long again as it is late.
+// rate or the match was wrong or the replica is stuck; nothing tells which, so
+// it is taken to need as long again as it is late.
 func (b backlog) left(now int64) float32 {
 	left := float32(b.owed) + float32(b.soft) - b.drained(now)
-	if left >= 0 {
-		return left
+	if left < 0 && b.owed > 0 {
+		return -left
 	}
-	if late := -left - b.rate*graceSeconds; b.owed > 0 && late > 0 {
-		return late
-	}
-	return 0
+	return max(left, 0)
 }
-
-// graceSeconds is how late a first token may be without telling anything:
-// steps, networks and short prompts.
-const graceSeconds = 0.5
 
 // send is the backlog just before a new request is added to it. While no
 // stream waits, the soft part is settled by the clock; while one does, since
@@ -74,28 +67,28 @@ func less(tokens uint32, by float32) uint32 {
 
 // Rates outside these bounds are measuring errors.
 const (
-	minRate = 50
-	maxRate = 1e6
+	minRate = 1
+	maxRate = 1e7
 )
 
 func plausibleRate(r float32) bool { return r >= minRate && r <= maxRate }
 
-// learn moves rate towards work tokens done in ms milliseconds. Little work
-// says little, for its time is mostly overhead. Up goes half as fast as down:
-// a rate too high costs much more than one too low.
+// learn moves rate towards work tokens done in ms milliseconds. A sample
+// counts by its time: the mean is then tokens over time, which errs low as it
+// should (a rate too high costs much more than one too low), and many short
+// prompts, whose time is mostly overhead, do not drown a long one. How far one
+// sample can pull is limited, as the work may be wrong: not everything that was
+// thought resident is.
 func learn(rate float32, work uint32, ms int64) float32 {
-	if work == 0 {
-		return rate
-	}
-	sample := min(max(float32(work)*1000/float32(max(ms, 1)), minRate), maxRate)
-	weight := float32(learnWeight) * min(float32(work)/learnWhole, 1)
-	if sample > rate {
-		weight /= 2
-	}
-	return rate + (sample-rate)*weight
+	span := float32(max(ms, 1))
+	sample := float32(work) * 1000 / span
+	sample = min(max(sample, rate*learnLow, minRate), rate*learnHigh, maxRate)
+	return rate + (sample-rate)*learnMost*span/(span+learnHalfMS)
 }
 
 const (
-	learnWeight = 0.2
-	learnWhole  = 8192 // tokens that get the whole weight
+	learnMost   = 0.1 // weight of an endless sample
+	learnHalfMS = 500 // length of a sample that gets half of it
+	learnLow    = 0.7 // how far a sample is believed, times the rate
+	learnHigh   = 1.4
 )

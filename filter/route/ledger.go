@@ -23,6 +23,7 @@ type books struct {
 	cas   uint32
 	seat  int  // -1 = none
 	dirty bool // mine has something that the page has not
+	gone  int  // seats emptied since the page was read
 
 	mine     [MaxSlots]account
 	start    [MaxSlots]float32 // rates to start from
@@ -35,7 +36,7 @@ type books struct {
 // account is what this worker has going at one replica.
 type account struct {
 	key      uint32
-	inFlight uint16
+	inFlight uint32
 	owed     uint32 // tokens of streams that wait for their first token
 	pending
 }
@@ -43,10 +44,10 @@ type account struct {
 // pending is what the replica's record has not been told yet.
 type pending struct {
 	sentAt int64  // last dispatch
-	begun  uint16 // requests dispatched
-	sent   uint32 // uncached tokens dispatched
-	fresh  uint32 // the part of them that is in owed
-	soft   uint32 // the part of them that is not
+	begun  uint32 // requests dispatched
+	clock  uint32 // tokens that went into its cache
+	fresh  uint32 // tokens dispatched that are in owed
+	soft   uint32 // tokens dispatched that are not
 
 	firstAt int64  // last first token
 	done    uint32 // tokens of the streams that had theirs
@@ -93,6 +94,7 @@ func (b *books) write(now int64) bool {
 		b.stats.Retries++
 		return false
 	}
+	b.stats.Expired += uint64(b.gone)
 	b.settled()
 	return true
 }
@@ -112,7 +114,7 @@ func (b *books) settled() {
 	if !b.dirty {
 		return
 	}
-	for slot := range b.mine {
+	for slot := range b.page.slots() {
 		b.mine[slot].pending = pending{}
 	}
 	b.dirty = false
@@ -160,6 +162,7 @@ func (b *books) holds(slot int, key uint32) bool {
 // expire empties the seats of silent workers. A lease from too far ahead means
 // that the clock was set back.
 func (b *books) expire(now int64) {
+	b.gone = 0
 	for i := range b.page.seats() {
 		at := b.page.seat(i)
 		lease := b.page.i64(at + 4)
@@ -167,7 +170,7 @@ func (b *books) expire(now int64) {
 			continue
 		}
 		clear(b.page[at:b.page.entry(i, b.page.slots())])
-		b.stats.Expired++
+		b.gone++
 	}
 }
 
@@ -177,13 +180,15 @@ func (b *books) sit() {
 	if b.seat >= 0 && b.seat < b.page.seats() && b.page.u32(b.page.seat(b.seat)) == b.nonce {
 		return
 	}
-	if b.seat >= 0 {
+	had := b.seat >= 0
+	b.seat = -1
+	if !b.busy() {
+		return
+	}
+	if had {
 		b.stats.Evicted++
 	}
-	b.seat = -1
-	if b.busy() {
-		b.take()
-	}
+	b.take()
 }
 
 // take claims a free seat.
@@ -214,7 +219,7 @@ func (b *books) aging(now int64) bool {
 
 // busy says whether this worker has anything to account for.
 func (b *books) busy() bool {
-	for slot := range b.mine {
+	for slot := range b.page.slots() {
 		if b.mine[slot].inFlight > 0 {
 			return true
 		}
@@ -242,7 +247,7 @@ func (b *books) post(slot int) {
 		b.page.setU32(at+2, 0)
 		return
 	}
-	b.page.setU16(at, m.inFlight)
+	b.page.setU16(at, uint16(min(m.inFlight, math.MaxUint16)))
 	b.page.setU32(at+2, m.owed)
 }
 
@@ -256,7 +261,7 @@ func (b *books) sum(slot int) {
 		owed = addCapped(owed, b.page.u32(at+2))
 	}
 	if m := &b.mine[slot]; b.seat < 0 && b.holds(slot, m.key) {
-		n += uint32(m.inFlight)
+		n += m.inFlight
 		owed = addCapped(owed, m.owed)
 	}
 	b.inFlight[slot], b.owed[slot] = n, owed

@@ -15,7 +15,7 @@ import (
 //
 // generation is that of the state the keys belong to. Times are milliseconds
 // since the Unix epoch. rate is tokens per second, 0 = nothing learned. clock
-// counts all uncached tokens ever sent. since, soft: see [backlog]. From
+// counts the tokens that ever went into its cache. since, soft: see [backlog]. From
 // foreignOwed on it is what the replica last reported: owed and foreign are
 // what it had beyond this proxy's own requests at that time; kv is in permille;
 // 0xffff is not known. A seat is taken while its nonce is not 0 and its lease

@@ -39,9 +39,8 @@ func (b *books) foldWork(at, slot int, m *account, rate float32) {
 		rate = b.rate(slot)
 	}
 	l := backlog{soft: b.page.u32(at + recSoft), since: b.page.i64(at + recSince), rate: rate}
-	if m.sent > 0 || m.sentAt > 0 {
+	if m.begun > 0 {
 		l = b.foldSent(l, slot, m)
-		b.page.setU64(at+recClock, b.page.u64(at+recClock)+uint64(m.sent))
 	}
 	if m.firstAt > 0 {
 		l = l.first(m.firstAt, m.done)
@@ -49,13 +48,14 @@ func (b *books) foldWork(at, slot int, m *account, rate float32) {
 	if m.work > 0 {
 		b.page.setF32(at+recRate, learn(rate, m.work, m.span))
 	}
+	b.page.setU64(at+recClock, b.page.u64(at+recClock)+uint64(m.clock))
 	b.page.setU32(at+recSoft, l.soft)
 	b.page.setI64(at+recSince, l.since)
 }
 
 // foldSent brings the record to the moment of the dispatch and adds to it.
 func (b *books) foldSent(l backlog, slot int, m *account) backlog {
-	if b.inFlight[slot] <= uint32(m.begun) {
+	if b.inFlight[slot] <= m.begun {
 		l.soft, l.since = 0, m.sentAt
 	}
 	if m.fresh < b.owed[slot] {

@@ -10,9 +10,6 @@ import (
 // ClockUnit is how many tokens make one unit of [Router.Clock].
 const ClockUnit = 16
 
-// KeyPrefix and the pool's name are the ledger's key in shared data.
-const KeyPrefix = "wl.l."
-
 // A Router places the requests of one pool. Each worker has its own; those of
 // one proxy meet in shared data. It is not safe for concurrent use, and its
 // calls must not be interleaved with others on the same store view only in so
@@ -33,7 +30,7 @@ func New(store shared.Store, pool string, cfg Config, nonce uint32) *Router {
 		cfg: cfg,
 		books: books{
 			store: store,
-			key:   append([]byte(KeyPrefix), pool...),
+			key:   shared.LedgerKey(pool),
 			nonce: max(nonce, 1),
 			lease: cfg.LeaseMS,
 			page:  newPage(nil, 0, 0),
@@ -143,10 +140,12 @@ func (r *Router) gather(q *Query, model uint64, now int64, c *Choice, relent boo
 // what is pending; without need it only reads. Call it at least three times in
 // a lease. Afterwards [Router.InFlight] is up to date.
 func (r *Router) Tick(now int64) {
-	expired := r.books.stats.Expired
 	had := r.books.seat
 	r.books.read(&r.table, now)
-	if r.books.dirty || r.books.seat != had || r.books.stats.Expired != expired || r.books.aging(now) {
+	if !r.books.dirty && r.books.seat == had && r.books.gone == 0 && !r.books.aging(now) {
+		return
+	}
+	if !r.books.write(now) {
 		r.books.update(&r.table, now)
 	}
 }
@@ -178,8 +177,8 @@ func (r *Router) Rate(slot int) float32 {
 	return r.rate(slot)
 }
 
-// Clock is how many uncached tokens the slot was ever sent, in units of
-// [ClockUnit], as last read; it wraps. What was resident when the clock stood
+// Clock is how many tokens went into the slot's cache (prompts' uncached ones,
+// and outputs where told), in units of [ClockUnit], as last read; it wraps. What was resident when the clock stood
 // at c is likely gone when Clock-c exceeds [Router.Capacity].
 func (r *Router) Clock(slot int) uint32 {
 	if slot < 0 || slot >= r.books.page.slots() {

@@ -3,6 +3,10 @@ package route
 // Ticket is one request's place in the ledger, from choice to settlement. The
 // zero Ticket has none, and all calls with it do nothing.
 type Ticket struct {
+	// Output is how many tokens were generated, 0 if not known. Set before
+	// Settle, it moves the replica's clock: its cache keeps them, too.
+	Output uint32
+
 	slot     int // -1: no replica of ours has it
 	key      uint32
 	prompt   uint32
@@ -78,6 +82,7 @@ func (r *Router) Settle(t *Ticket, now int64, how Outcome, report *Report) {
 		return
 	}
 	m.leave(t, now, how)
+	m.clock = addCapped(m.clock, t.Output)
 	t.phase = phaseSettled
 	if how == Failed {
 		m.avoid = now + r.cfg.AvoidMS
@@ -121,7 +126,7 @@ func (r *Router) Note(t *Ticket, now int64, report *Report) {
 // note keeps a report until the next write, with the part of it that is not
 // ours by the books of now.
 func (r *Router) note(slot int, report *Report, now int64) {
-	if report == nil || slot >= r.books.page.slots() {
+	if report == nil || report.Empty() || slot >= r.books.page.slots() {
 		return
 	}
 	m := &r.books.mine[slot]
@@ -151,7 +156,7 @@ func (b *books) begin(t *Ticket, slot int, now int64) {
 	m.inFlight++
 	m.begun++
 	m.sentAt = now
-	m.sent = addCapped(m.sent, t.uncached)
+	m.clock = addCapped(m.clock, t.uncached)
 	if t.stream {
 		m.owed = addCapped(m.owed, t.uncached)
 		m.fresh = addCapped(m.fresh, t.uncached)

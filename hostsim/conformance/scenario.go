@@ -42,7 +42,7 @@ const (
 
 // Gap is the pause after each piece a client sends, so that pieces are not
 // joined on the way.
-const Gap = 60 * time.Millisecond
+const Gap = 100 * time.Millisecond
 
 // RouteTimeout is the time-out the route must have.
 const RouteTimeout = 2 * time.Second

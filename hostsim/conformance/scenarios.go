@@ -92,7 +92,7 @@ var bodyScenarios = []Scenario{
 		Script: steps("rh body req", "rb body resp", "rb body call", "rb body config", "sh body req", "sh body resp", "sh put resp 0 0 x"), Chunks: []string{"hello"},
 	}),
 	one("pause-headers", "does a pause on headers stop the body too?", plain, Exchange{
-		Script: steps("rh answer 1", "rh tick 200", "tick get req x-a", "tick set req x-a 2", "tick body req", "tick cont req", "tick get req x-a", "tick all req x-a", "re body req"),
+		Script: steps("rh answer 1", "rh tick 600", "tick get req x-a", "tick set req x-a 2", "tick body req", "tick cont req", "tick get req x-a", "tick all req x-a", "re body req"),
 		Header: [][2]string{{"x-a", "1"}}, Chunks: []string{"one", "two"}, ShowUpstream: []string{"x-a"},
 	}),
 	one("pause-headers-allowed", "does the body come during a pause on headers if that is allowed?", allowing, Exchange{
@@ -156,7 +156,7 @@ var bodyScenarios = []Scenario{
 		Reply:  Reply{Chunks: []string{"one", "two"}},
 	}),
 	one("response-paused", "can a response's head be held and changed by a tick?", plain, Exchange{
-		Script: steps("sh answer 1", "sh tick 200", "tick set resp x-a 2", "tick cont resp", "tick get resp x-a"),
+		Script: steps("sh answer 1", "sh tick 600", "tick set resp x-a 2", "tick cont resp", "tick get resp x-a"),
 		Reply:  Reply{Chunks: []string{"one"}, Header: [][2]string{{"x-a", "1"}}}, ShowClient: []string{"x-a"},
 	}),
 	one("response-too-large", "what happens when the guest collects too much of a response?", tight, Exchange{

@@ -22,8 +22,8 @@ type Block struct {
 // as often as Copies says.
 func (e *Engine) Blocks() []Block {
 	out := make([]Block, 0, len(e.cache.index))
-	for h, b := range e.cache.index {
-		l := Block{Hash: h, Parent: b.parent, Root: b.root, Tokens: b.tokens, Extra: b.extra}
+	for _, b := range e.cache.index {
+		l := Block{Hash: b.hash, Parent: b.parent, Root: b.root, Tokens: b.tokens, Extra: b.extra}
 		for ; b != nil; b = b.twin {
 			l.Copies++
 			l.Refs += b.refs

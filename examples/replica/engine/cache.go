@@ -21,14 +21,14 @@ type cache struct {
 	size   int // tokens in a block
 	total  int // blocks that can be used
 	free   int
-	list   block // head of the free list, a ring
-	index  map[Hash]*block
+	list   block             // head of the free list, a ring
+	index  map[uint64]*block // by Hash.Uint64: the name that is published
 	single bool
 }
 
 // newCache makes blocks-1 usable blocks: one is kept out, as vLLM's null block is.
 func newCache(blocks, size int, single bool) *cache {
-	c := &cache{size: size, total: blocks - 1, index: make(map[Hash]*block), single: single}
+	c := &cache{size: size, total: blocks - 1, index: make(map[uint64]*block), single: single}
 	c.list.prev, c.list.next = &c.list, &c.list
 	all := make([]block, c.total)
 	for i := range all {
@@ -57,7 +57,7 @@ func (c *cache) used() int { return c.total - c.free }
 // match is the number of leading hashes that are cached.
 func (c *cache) match(hashes []Hash) int {
 	for i, h := range hashes {
-		if c.index[h] == nil {
+		if c.index[h.Uint64()] == nil {
 			return i
 		}
 	}
@@ -68,7 +68,7 @@ func (c *cache) match(hashes []Hash) int {
 // uses up free blocks.
 func (c *cache) idle(hashes []Hash) (n int) {
 	for _, h := range hashes {
-		if c.index[h].refs == 0 {
+		if c.index[h.Uint64()].refs == 0 {
 			n++
 		}
 	}
@@ -77,7 +77,7 @@ func (c *cache) idle(hashes []Hash) (n int) {
 
 // hold takes a reference to a cached block.
 func (c *cache) hold(h Hash) *block {
-	b := c.index[h]
+	b := c.index[h.Uint64()]
 	if b.refs == 0 {
 		c.unlink(b)
 	}
@@ -113,13 +113,13 @@ func (c *cache) release(blocks []*block) {
 // whether the block is now cached there: false in single-copy mode if another
 // one is.
 func (c *cache) publish(b *block) bool {
-	first := c.index[b.hash]
+	first := c.index[b.hash.Uint64()]
 	if first != nil && c.single {
 		return false
 	}
 	b.cached = true
 	if first == nil {
-		c.index[b.hash] = b
+		c.index[b.hash.Uint64()] = b
 		return true
 	}
 	b.twin, first.twin = first.twin, b
@@ -128,7 +128,7 @@ func (c *cache) publish(b *block) bool {
 
 // forget takes a block out of the index; another copy takes its place.
 func (c *cache) forget(b *block) {
-	first := c.index[b.hash]
+	first := c.index[b.hash.Uint64()]
 	switch {
 	case first != b:
 		for first.twin != b {
@@ -136,9 +136,9 @@ func (c *cache) forget(b *block) {
 		}
 		first.twin = b.twin
 	case b.twin != nil:
-		c.index[b.hash] = b.twin
+		c.index[b.hash.Uint64()] = b.twin
 	default:
-		delete(c.index, b.hash)
+		delete(c.index, b.hash.Uint64())
 	}
 	b.cached, b.twin, b.tokens, b.extra = false, nil, nil, nil
 }

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // Kind tells what happened to the cache.
 type Kind uint8
 
@@ -10,7 +12,7 @@ const (
 	AllBlocksCleared
 )
 
-// Event is one change of the cache. The slices belong to the receiver of a batch.
+// Event is one change of the cache. Its slices may be kept but not changed.
 type Event struct {
 	Kind   Kind
 	Hashes []Hash // BlockStored: a run of blocks, each the parent of the next; BlockRemoved: one
@@ -37,13 +39,14 @@ func (s Space) extraKeys(first bool) []string {
 	return keys
 }
 
-// stored makes the event for blocks [from, to) of a request.
-func (e *Engine) stored(r *Request, from, to int) Event {
+// stored makes the event for blocks [from, to) of a request, with their tokens.
+func (e *Engine) stored(r *Request, from, to int, tokens []Token) Event {
 	ev := Event{
 		Kind:      BlockStored,
-		Hashes:    append([]Hash(nil), r.hashes[from:to]...),
+		Hashes:    slices.Clone(r.hashes[from:to]),
 		Root:      from == 0,
-		Tokens:    append([]Token(nil), r.tokens[from*e.cfg.BlockSize:to*e.cfg.BlockSize]...),
+		Tokens:    tokens,
+		Extra:     make([][]string, 0, to-from),
 		BlockSize: e.cfg.BlockSize,
 		Space:     r.spec.Space,
 		Session:   r.spec.Session,

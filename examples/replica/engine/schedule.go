@@ -130,7 +130,7 @@ func (e *Engine) entered(r *Request, done int) {
 		e.stats.entered(r, done)
 	}
 	if r.spec.ReportFull && done > 0 {
-		e.pending = append(e.pending, e.stored(r, 0, r.stored))
+		e.pending = append(e.pending, e.stored(r, 0, r.stored, slices.Clone(r.tokens[:done])))
 	}
 }
 

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // finish completes the step under way: what was computed becomes visible in the
 // cache, the events go out, then each request that has computed all its tokens
 // gets its next one.
@@ -24,22 +26,25 @@ func (e *Engine) commit(r *Request) {
 		return
 	}
 	r.hashes = r.hasher.extend(r.hashes, r.tokens[:full*size])
-	from := r.stored
-	for i := r.stored; i < full; i++ {
-		if e.fill(r, i) {
+	// Blocks and event share one copy of the step's tokens: the sequence's own
+	// would be kept alive as a whole by its last cached block.
+	tokens := slices.Clone(r.tokens[r.stored*size : full*size])
+	base, from := r.stored, r.stored
+	for i := base; i < full; i++ {
+		if e.fill(r, i, tokens[(i-base)*size:(i-base+1)*size]) {
 			continue
 		}
 		// Another copy is cached: the run of new blocks ends before this one.
-		e.announce(r, from, i)
+		e.announce(r, from, i, tokens[(from-base)*size:])
 		from = i + 1
 	}
-	e.announce(r, from, full)
+	e.announce(r, from, full, tokens[(from-base)*size:])
 	r.stored = full
 }
 
 // fill names r's i-th block and enters it into the index, if it is not there.
-func (e *Engine) fill(r *Request, i int) bool {
-	b, size := r.blocks[i], e.cfg.BlockSize
+func (e *Engine) fill(r *Request, i int, tokens []Token) bool {
+	b := r.blocks[i]
 	b.hash, b.root = r.hashes[i], i == 0
 	if i > 0 {
 		b.parent = r.hashes[i-1]
@@ -47,14 +52,15 @@ func (e *Engine) fill(r *Request, i int) bool {
 	if !e.cache.publish(b) {
 		return false
 	}
-	b.tokens = append([]Token(nil), r.tokens[i*size:(i+1)*size]...)
+	b.tokens = tokens
 	b.extra = r.spec.Space.extraKeys(i == 0)
 	return true
 }
 
-func (e *Engine) announce(r *Request, from, to int) {
+// announce notes the event for blocks [from, to), whose tokens are the first of tokens.
+func (e *Engine) announce(r *Request, from, to int, tokens []Token) {
 	if from < to {
-		e.pending = append(e.pending, e.stored(r, from, to))
+		e.pending = append(e.pending, e.stored(r, from, to, tokens[:(to-from)*e.cfg.BlockSize]))
 	}
 }
 

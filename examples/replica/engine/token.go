@@ -1,6 +1,9 @@
 package engine
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Token is the id of a piece of text.
 type Token = uint32
@@ -30,6 +33,7 @@ const (
 // Ids are a hash of the piece. Two pieces may share an id, which is harmless
 // here: a block of sixteen equal ids from different text does not happen.
 func Tokenize(dst []Token, text string) []Token {
+	dst = slices.Grow(dst, len(text)/5)
 	for len(text) > 0 {
 		n := pieceLen(text)
 		dst = append(dst, pieceID(text[:n]))

@@ -70,6 +70,16 @@ func get(t *testing.T, r *Replica, path string) string {
 	return string(b)
 }
 
+// until waits for a condition.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s within 10 s", what)
+		}
+	}
+}
+
 // index is a consumer of the events, as a router would have one.
 type index struct {
 	mu     sync.Mutex
@@ -179,13 +189,7 @@ func TestEventsEqualBlocks(t *testing.T) {
 	if c.Unsent != 0 || c.NextSeq == 0 {
 		t.Fatalf("idle, but %d events unsent, next %d", c.Unsent, c.NextSeq)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if last, _ := x.state(); last+1 == c.NextSeq {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("last batch %d, want %d", last, c.NextSeq-1)
-		}
-	}
+	until(t, "the last batch", func() bool { last, _ := x.state(); return last+1 == c.NextSeq })
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i, s := range x.seqs {
@@ -212,6 +216,7 @@ func TestRestart(t *testing.T) {
 	post(t, r, "/v1/load_lora_adapter", `{"lora_name":"a","lora_path":"/a"}`)
 	x := follow(t, r)
 	post(t, r, "/v1/completions", warm)
+	until(t, "a batch", func() bool { _, n := x.state(); return n > 0 })
 	before := startTime.FindString(get(t, r, "/metrics"))
 	events, replay := r.Events()
 	dead, err := net.Dial("tcp", r.Addr())
@@ -219,7 +224,7 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = dead.Close() }()
-	time.Sleep(20 * time.Millisecond)
+	get(t, r, "/health") // connections are accepted in order: now dead is one of them
 
 	if status, _ := post(t, r, "/debug/faults", `{"restart":true}`); status != 200 {
 		t.Fatalf("status %d", status)
@@ -244,7 +249,7 @@ func TestRestart(t *testing.T) {
 	if _, text := post(t, r, "/v1/completions", warm); !strings.Contains(text, `"cached_tokens":0`) {
 		t.Errorf("the cache outlived the restart: %s", text)
 	}
-	time.Sleep(100 * time.Millisecond)
+	until(t, "a batch", func() bool { _, n := y.state(); return n > 0 })
 	if last, n := y.state(); n != 1 || last != 0 {
 		t.Errorf("after the restart %d batches, the last %d; want one, number 0", n, last)
 	}
@@ -262,25 +267,21 @@ func TestRefuse(t *testing.T) {
 		if _, err := net.Dial("tcp", r.Addr()); err == nil {
 			t.Errorf("%s: connections are taken", action)
 		}
-		end := time.Now().Add(5 * time.Second)
-		for {
-			if _, text, err := tryPost(r, "/v1/completions", warm); err == nil {
-				if !strings.Contains(text, wantCached) {
-					t.Errorf("%s: back with %s, want %s", action, text, wantCached)
-				}
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s: not back after 5 s", action)
-			}
-			time.Sleep(20 * time.Millisecond)
+		var text string
+		until(t, "answer after "+action, func() (ok bool) {
+			_, answer, err := tryPost(r, "/v1/completions", warm)
+			text = answer
+			return err == nil
+		})
+		if !strings.Contains(text, wantCached) {
+			t.Errorf("%s: back with %s, want %s", action, text, wantCached)
 		}
 		if e, _ := r.Events(); e == "" {
 			t.Errorf("%s: back without events", action)
 		}
 	}
-	f(`{"refuse_s":0.3}`, `"cached_tokens":16`)
-	f(`{"refuse_s":0.3,"restart":true}`, `"cached_tokens":0`)
+	f(`{"refuse_s":0.8}`, `"cached_tokens":16`)
+	f(`{"refuse_s":0.8,"restart":true}`, `"cached_tokens":0`)
 }
 
 func TestDropBatches(t *testing.T) {
@@ -289,7 +290,7 @@ func TestDropBatches(t *testing.T) {
 	r.Do(wire.Action{DropBatches: 1})
 	post(t, r, "/v1/completions", warm)
 	post(t, r, "/v1/completions", strings.Replace(warm, "suite", "house", 1))
-	time.Sleep(100 * time.Millisecond)
+	until(t, "a batch", func() bool { _, n := x.state(); return n > 0 })
 	if last, n := x.state(); n != 1 || last != 1 {
 		t.Errorf("got %d batches, the last %d; want only number 1", n, last)
 	}
@@ -321,7 +322,7 @@ func TestStopWaitsForStreams(t *testing.T) {
 		_, text, _ := tryPost(r, "/v1/completions", `{"prompt":"x","max_tokens":12,"stream":true}`)
 		done <- text
 	}()
-	time.Sleep(60 * time.Millisecond)
+	until(t, "a request under way", func() bool { return get(t, r, "/load") == `{"server_load":1}` })
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := r.Stop(ctx); err != nil {
@@ -337,7 +338,7 @@ func TestStopWaitsForStreams(t *testing.T) {
 
 	r = start(t, Options{Faults: wire.Faults{Hang: true}})
 	go func() { _, _, _ = tryPost(r, "/v1/completions", `{"prompt":"x"}`) }()
-	time.Sleep(60 * time.Millisecond)
+	until(t, "a request under way", func() bool { return get(t, r, "/load") == `{"server_load":1}` })
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := r.Stop(short); err == nil {

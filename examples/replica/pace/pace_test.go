@@ -8,9 +8,9 @@ import (
 )
 
 func TestRealTime(t *testing.T) {
-	f := func(speed float64, atLeast, below time.Duration) {
+	f := func(rate, speed float64, atLeast, below time.Duration) {
 		t.Helper()
-		r := New(engine.New(engine.Config{PrefillRate: 1000, DecodeRate: 100, DecodeFull: 100}), speed)
+		r := New(engine.New(engine.Config{PrefillRate: 1000, DecodeRate: rate, DecodeFull: rate}), speed)
 		defer r.Stop()
 		done := make(chan time.Time, 1)
 		req := r.Prepare(engine.Spec{Prompt: engine.Tokenize(nil, "one two three four"), MaxTokens: 20, Deliver: func(o engine.Output) {
@@ -26,8 +26,8 @@ func TestRealTime(t *testing.T) {
 			t.Errorf("at speed %v it took %v, want %v to %v", speed, took, atLeast, below)
 		}
 	}
-	f(1, 180*time.Millisecond, 2*time.Second)
-	f(20, 9*time.Millisecond, 150*time.Millisecond)
+	f(100, 1, 180*time.Millisecond, 5*time.Second)
+	f(10, 20, 90*time.Millisecond, 1500*time.Millisecond)
 }
 
 func TestSubmitAllOrNone(t *testing.T) {

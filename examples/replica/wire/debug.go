@@ -11,7 +11,7 @@ import (
 
 // debugBlocks lists what the engine has cached:
 //
-//	{"block_size":16,"next_seq":7,"unsent":0,"used":0,"total":31249,
+//	{"block_size":16,"next_seq":7,"unsent":0,"total":31249,"usage":0.0,
 //	 "blocks":[{"hash":u64,"parent":u64|null,"copies":1,"refs":0,"extra":null|[..],"tokens":[..]}]}
 //
 // When unsent is 0, whoever applied all batches below next_seq holds exactly

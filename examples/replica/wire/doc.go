@@ -4,7 +4,8 @@
 //
 // A tour, in the order a request meets it:
 //
-//	server.go      paths and methods; one exchange per request
+//	server.go      paths and methods
+//	exchange.go    one request: its body in, a reply out, a line in the journal
 //	journal.go     the request log: what arrived, byte for byte, and how it ended
 //	faults.go      what is to go wrong, settable while running
 //	json.go        is the body JSON at all, and if not, what would vLLM say

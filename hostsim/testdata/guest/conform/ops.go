@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
@@ -71,6 +72,9 @@ func (s *stream) steer(op string, w []string) string {
 		return mark(abi.SetTickPeriod(uint32(integer(w[0]))))
 	case "effective":
 		return mark(abi.SetEffectiveContext(s.context(w[0])))
+	case "nap":
+		time.Sleep(1) // the runtime polls to wait
+		return ""
 	case "trap":
 		select {} // a deadlock: the runtime's fatal error cannot be recovered
 	}
