@@ -43,7 +43,7 @@ func TestReloadBackoff(t *testing.T) {
 }
 
 // TestTrapDropsCallbacks leaves a stream paused on a callout in a VM that
-// dies: nothing resumes it but a time-out.
+// dies: nothing resumes it but a time-out, whose reply then meets the dead VM.
 func TestTrapDropsCallbacks(t *testing.T) {
 	h := host(t, "conform", hostsim.Options{})
 	h.SetUpstream("side", hostsim.Respond(200, ""))
@@ -61,7 +61,7 @@ func TestTrapDropsCallbacks(t *testing.T) {
 		t.Error("the stream of a dead VM went on")
 	}
 	h.Advance(5 * time.Minute)
-	if r := s.Result(); !s.Done() || r.Status != 504 || r.Details != "stream_idle_timeout" {
+	if r := s.Result(); !s.Done() || r.Status != 503 || r.Details != "wasm_fail_stream" {
 		t.Errorf("done %v, status %d, details %s", s.Done(), r.Status, r.Details)
 	}
 }
@@ -311,5 +311,102 @@ func TestOldWASI(t *testing.T) {
 			want = 200
 		}
 		do(t, h, hostsim.Request{}, "rh nap", ok, want)
+	}
+}
+
+// TestLinger replaces a plugin that wants to live until its next tick.
+func TestLinger(t *testing.T) {
+	h := host(t, "conform", hostsim.Options{PluginConfig: "linger"})
+	do(t, h, hostsim.Request{}, "rh tick 50", ok, 200)
+	if err := h.Configure("next"); err != nil {
+		t.Fatal(err)
+	}
+	if logs := messages(h, 0); logs != "" {
+		t.Errorf("logs %q before the tick", logs)
+	}
+	h.Advance(50 * time.Millisecond)
+	if got, want := messages(h, 0), "leaving !0 !1\nplugin deleted\n"; got != want {
+		t.Errorf("logs %q, want %q", got, want)
+	}
+	h.Advance(time.Second) // its timer is gone
+	if got := messages(h, 0); strings.Count(got, "\n") != 2 {
+		t.Errorf("logs %q", got)
+	}
+}
+
+func messages(h *hostsim.Host, worker int) string {
+	var b strings.Builder
+	for _, l := range h.Logs() {
+		if l.Worker == worker {
+			b.WriteString(l.Message + "\n")
+		}
+	}
+	return b.String()
+}
+
+func TestLogLevel(t *testing.T) {
+	for level, want := range map[hostsim.Level]int{hostsim.LevelTrace: 1, hostsim.LevelWarn: 1, hostsim.LevelError: 0} {
+		h := host(t, "conform", hostsim.Options{LogLevel: level})
+		if err := h.Configure("next"); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(messages(h, 0), "deleted"); got != want {
+			t.Errorf("level %d: %d lines, want %d", level, got, want)
+		}
+	}
+}
+
+// TestResponseSteps drives a response by hand, held by the guest in between.
+func TestResponseSteps(t *testing.T) {
+	h := host(t, "conform", hostsim.Options{})
+	s, err := h.Stream(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := "sh answer 1; sh tick 50; tick prop upstream/address; tick cont resp"
+	check(s.RequestHeaders(hostsim.Header{{":path", "/"}, {"x-id", "t"}, {"x-script", script}}, true))
+	s.AnsweredBy("10.0.0.9:80")
+	check(s.ResponseHeaders(hostsim.Header{{":status", "207"}}, false))
+	check(s.ResponseBody([]byte("abc"), false))
+	check(s.ResponseTrailers(hostsim.Header{{"X-T", "1"}}))
+	if r := s.Result(); !s.ResponsePaused() || r.Status != 0 || len(r.Body) != 0 {
+		t.Errorf("paused %v, result %+v", s.ResponsePaused(), r)
+	}
+	h.Advance(50 * time.Millisecond)
+	r := s.Result()
+	if s.ResponsePaused() || !r.Complete || r.Status != 207 || string(r.Body) != "abc" || r.Trailers.Get("x-t") != "1" {
+		t.Errorf("paused %v, result %+v", s.ResponsePaused(), r)
+	}
+	if got := trace(h); !strings.Contains(got, "upstream/address=10.0.0.9:80 !0\n  cont !0\nsb 3 0\nst\n") {
+		t.Errorf("trace %s", got)
+	}
+}
+
+func TestIdleClient(t *testing.T) {
+	h := host(t, "conform", hostsim.Options{IdleTimeout: time.Second})
+	s, err := h.Stream(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RequestHeaders(hostsim.Header{{":path", "/"}}, false); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(900 * time.Millisecond)
+	if err := s.RequestBody([]byte("more"), false); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(900 * time.Millisecond)
+	if s.Done() {
+		t.Error("timed out too early")
+	}
+	h.Advance(100 * time.Millisecond)
+	if r := s.Result(); r.Status != 408 || string(r.Body) != "stream timeout" {
+		t.Errorf("status %d, body %q", r.Status, r.Body)
 	}
 }

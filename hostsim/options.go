@@ -99,14 +99,14 @@ func (o Options) withDefaults() (Options, error) {
 		o.Workers = 1
 	}
 	if o.Workers < 0 || o.Workers > maxWorkers {
-		return o, fmt.Errorf("Workers %d: must be 1 to %d", o.Workers, maxWorkers)
+		return o, fmt.Errorf("option Workers %d: must be 1 to %d", o.Workers, maxWorkers)
 	}
 	if o.BufferLimit < 0 || o.Buffer < 0 {
-		return o, fmt.Errorf("BufferLimit %d, Buffer %d: must not be negative", o.BufferLimit, o.Buffer)
+		return o, fmt.Errorf("option BufferLimit %d, Buffer %d: must not be negative", o.BufferLimit, o.Buffer)
 	}
 	for i, m := range o.Mutations {
 		if !m.valid() {
-			return o, fmt.Errorf("Mutations[%d]: needs Remove alone, or one of Append and Overwrite with FilterState", i)
+			return o, fmt.Errorf("option Mutations[%d]: needs Remove alone, or one of Append and Overwrite with FilterState", i)
 		}
 	}
 	setDefault(&o.BufferLimit, defaultBufferLimit)

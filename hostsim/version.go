@@ -24,7 +24,7 @@ func featuresOf(version string) (features, error) {
 	}
 	i := slices.Index(versions, version)
 	if i < 0 {
-		return features{}, fmt.Errorf("EnvoyVersion %q: known are %q", version, versions)
+		return features{}, fmt.Errorf("option EnvoyVersion %q: known are %q", version, versions)
 	}
 	return features{version: version, wasi2026: i >= slices.Index(versions, "1.39")}, nil
 }

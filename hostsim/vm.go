@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -32,6 +33,7 @@ type vm struct {
 	stopped   bool     // a local reply was asked for: ignore the returned action
 	after     []func() // deferred until the callback has returned
 	trap      error
+	polled    time.Duration // what the guest has spent polling
 
 	metrics  vmMetrics
 	nextCall uint32

@@ -194,6 +194,13 @@ func TestPluginWithoutInterest(t *testing.T) {
 	}
 }
 
+func TestVMStartOfNobody(t *testing.T) {
+	r := newRig()
+	if r.vmStart(0, 0) != 1 || r.unknown != 0 {
+		t.Errorf("refused, or counted as unknown (%d)", r.unknown)
+	}
+}
+
 func TestUnknownContextsPass(t *testing.T) {
 	r := newRig()
 	r.fake.act = func(call string) { t.Errorf("plugin was told %q", call) }

@@ -155,7 +155,9 @@ func (e *Exchange) takeHead(v *Verdict, upstream []byte) {
 	e.answer.report = nil
 	if e.explained {
 		v.add(decisionHeader, e.worker.scratch.decisionOf(e))
-		v.add(loadHeader, e.worker.scratch.loadOf(e))
+		if load := e.worker.scratch.loadOf(e); len(load) > 0 {
+			v.add(loadHeader, load)
+		}
 	}
 	if e.answer.stream = e.answer.stream && e.answer.status == 200; e.answer.stream {
 		e.first.Reset()

@@ -20,10 +20,11 @@ func (r *Router) price(c *candidate, q *Query, now int64) {
 	if c.slot < len(q.Matched) {
 		c.matched = min(q.Matched[c.slot], q.Prompt)
 	}
-	c.terms.Owed = b.left(now) / b.rate
+	owed := b.left(now)
+	c.terms.Owed = owed / b.rate
 	c.terms.Prefill = (1 + r.cfg.Behind) * float32(q.Prompt-c.matched) / b.rate
 	c.terms.Busy = r.cfg.PerRequest * float32(r.books.inFlight[c.slot])
-	c.foreign = r.foreign(c.slot, b.left(now))
+	c.foreign = r.foreign(c.slot, owed)
 	c.fresh = c.foreign.weight(now, r.cfg.HalfLifeMS)
 }
 

@@ -21,9 +21,10 @@ type books struct {
 	page  page
 	spare []byte // to widen into
 	cas   uint32
-	seat  int  // -1 = none
-	dirty bool // mine has something that the page has not
-	gone  int  // seats emptied since the page was read
+	seat  int   // -1 = none
+	dirty bool  // there is something to write ...
+	news  Slots // ... for the records of these slots
+	gone  int   // seats emptied since the page was read
 
 	mine     [MaxSlots]account
 	start    [MaxSlots]float32 // rates to start from
@@ -115,9 +116,11 @@ func (b *books) settled() {
 		return
 	}
 	for slot := range b.page.slots() {
-		b.mine[slot].pending = pending{}
+		if b.news.Has(slot) {
+			b.mine[slot].pending = pending{}
+		}
 	}
-	b.dirty = false
+	b.dirty, b.news = false, Slots{}
 }
 
 // fetch copies the value, or starts a new one.
@@ -278,7 +281,7 @@ func addCapped(a, b uint32) uint32 {
 // to date.
 func (b *books) fold(slot int) {
 	m := &b.mine[slot]
-	if !b.dirty || m.pending == (pending{}) || !b.holds(slot, m.key) {
+	if !b.news.Has(slot) || !b.holds(slot, m.key) {
 		return
 	}
 	at := b.page.record(slot)

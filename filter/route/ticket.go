@@ -64,8 +64,8 @@ func (r *Router) FirstToken(t *Ticket, now int64, report *Report) {
 	if t.since > 0 {
 		m.work, m.span = addCapped(m.work, t.work), m.span+now-t.since
 	}
+	r.books.touch(t.slot)
 	r.note(t.slot, report, now)
-	r.books.dirty = true
 	r.books.update(&r.table, now)
 }
 
@@ -73,7 +73,7 @@ func (r *Router) FirstToken(t *Ticket, now int64, report *Report) {
 // it may be called on every way out.
 func (r *Router) Settle(t *Ticket, now int64, how Outcome, report *Report) {
 	if !t.Open() {
-		t.phase = phaseSettled
+		t.slot, t.phase = t.Slot(), phaseSettled
 		return
 	}
 	m := r.books.account(t)
@@ -87,8 +87,8 @@ func (r *Router) Settle(t *Ticket, now int64, how Outcome, report *Report) {
 	if how == Failed {
 		m.avoid = now + r.cfg.AvoidMS
 	}
+	r.books.touch(t.slot)
 	r.note(t.slot, report, now)
-	r.books.dirty = true
 	r.books.update(&r.table, now)
 }
 
@@ -105,6 +105,7 @@ func (r *Router) Move(t *Ticket, now int64, slot int, uncached uint32, failed bo
 		if failed {
 			m.avoid = now + r.cfg.AvoidMS
 		}
+		r.books.touch(t.slot)
 	}
 	t.phase, t.slot, t.since = phaseNone, -1, 0
 	if slot >= 0 && slot < len(r.table.lanes) && r.table.lanes[slot].key != 0 {
@@ -134,7 +135,7 @@ func (r *Router) note(slot int, report *Report, now int64) {
 	m.report.At = now
 	owed := r.books.backlog(slot, r.rate(slot)).left(now)
 	m.foreign = foreignOf(&m.report, r.books.inFlight[slot], owed, r.mean)
-	r.books.dirty = true
+	r.books.touch(slot)
 }
 
 // account is the ticket's account, nil if the replica has gone.
@@ -163,7 +164,13 @@ func (b *books) begin(t *Ticket, slot int, now int64) {
 	} else {
 		m.soft = addCapped(m.soft, t.uncached)
 	}
+	b.touch(slot)
+}
+
+// touch marks the slot's record as one to be written.
+func (b *books) touch(slot int) {
 	b.dirty = true
+	b.news.Add(slot)
 }
 
 // enter does the same on the page as just read, and notes what the first

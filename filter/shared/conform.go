@@ -81,10 +81,10 @@ func staleIsRefused(s Store, key []byte) error {
 
 func absentCreatesOnce(s Store, key []byte) error {
 	if err := s.Set(key, []byte("mine"), Absent); err != nil {
-		return errors.New("Absent did not create a fresh key")
+		return errors.New("a fresh key was not created with Absent")
 	}
 	if err := s.Set(key, []byte("theirs"), Absent); !errors.Is(err, ErrCAS) {
-		return errors.New("Absent overwrote a key that was there")
+		return errors.New("a key that was there was overwritten with Absent")
 	}
 	return nil
 }

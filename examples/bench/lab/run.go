@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"slices"
 )
 
@@ -40,6 +41,11 @@ func Run(name string, reqs []Request, fleet int, cfg EngineConfig, seed uint64) 
 	if err != nil {
 		return Result{}, err
 	}
+	for i := range reqs {
+		if n := blocks(reqs[i].Input + reqs[i].Output); n > cfg.CacheBlocks {
+			return Result{}, fmt.Errorf("request %d needs %d blocks, an engine has %d", i, n, cfg.CacheBlocks)
+		}
+	}
 	r := &run{reqs: reqs, engines: engines, policy: p}
 	r.play()
 	return r.result(name), nil
@@ -55,15 +61,21 @@ func (r *run) play() {
 	places := make([]int, len(r.reqs))
 	for r.done < len(r.reqs) {
 		e, at := r.earliest()
-		switch {
-		case head < next && r.reqs[head].At+headDelay <= at && (next == len(r.reqs) || r.reqs[head].At+headDelay <= r.reqs[next].At):
+		arrival, answer := never, never
+		if next < len(r.reqs) {
+			arrival = r.reqs[next].At
+		}
+		if head < next {
+			answer = r.reqs[head].At + headDelay
+		}
+		switch min(arrival, answer, at) {
+		case answer:
 			x := r.engines[places[head]]
-			r.policy.Head(r.reqs[head].At+headDelay, head, x.owed(), x.inFlight())
+			r.policy.Head(answer, head, x.owed(), x.inFlight())
 			head++
-		case next < len(r.reqs) && r.reqs[next].At <= at:
-			now := r.reqs[next].At
-			places[next] = r.policy.Pick(now, next, &r.reqs[next])
-			r.engines[places[next]].submit(now, next, &r.reqs[next])
+		case arrival:
+			places[next] = r.policy.Pick(arrival, next, &r.reqs[next])
+			r.engines[places[next]].submit(arrival, next, &r.reqs[next])
 			next++
 		default:
 			e.end(r)
@@ -71,10 +83,13 @@ func (r *run) play() {
 	}
 }
 
+// never is later than anything.
+const never = int64(1) << 62
+
 // earliest is the engine whose step ends first.
 func (r *run) earliest() (*Engine, int64) {
 	var first *Engine
-	at := int64(1) << 62
+	at := never
 	for _, e := range r.engines {
 		if e.stepEnd > 0 && e.stepEnd < at {
 			first, at = e, e.stepEnd

@@ -138,6 +138,9 @@ func (w *warmlane) Head(now int64, id int, owed, inFlight int) {
 	rep := route.NoReport()
 	rep.Owed, rep.InFlight = int32(owed), int32(inFlight)
 	t := w.tickets[id]
+	if t == nil {
+		return // answered already
+	}
 	t.router.Note(&t.Ticket, millis(now), &rep)
 }
 
@@ -151,4 +154,3 @@ func (w *warmlane) Done(now int64, id int) {
 	t.router.Settle(&t.Ticket, millis(now), route.OK, nil)
 	w.tickets[id] = nil
 }
-

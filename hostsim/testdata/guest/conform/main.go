@@ -35,20 +35,34 @@ type plugin struct {
 	id       uint32
 	calls    map[uint32]*stream
 	ticking  []*stream
+	lingers  bool
+	leaving  bool
 	queue    uint32
 	queueKey string // trace of the stream that registered
 }
 
-// OnConfigure refuses the configuration "refuse".
+// OnConfigure refuses the configuration "refuse". A plugin configured to
+// "linger" does not end before its next tick.
 func (p *plugin) OnConfigure(int) bool {
 	config, _ := abi.Buffer(abi.PluginConfiguration, 0, 1<<10)
+	p.lingers = string(config) == "linger"
 	return string(config) != "refuse"
 }
+
+func (p *plugin) OnDone() bool {
+	p.leaving = p.lingers
+	return !p.lingers
+}
+
+func (p *plugin) OnDelete() { abi.Log(abi.LogWarn, "plugin deleted") }
 
 func (p *plugin) NewStream(id uint32) abi.Stream { return &stream{plugin: p, id: id} }
 
 // OnTick runs the tick statements of every stream that waits for one.
 func (p *plugin) OnTick() {
+	if p.leaving {
+		abi.Log(abi.LogInfo, "leaving"+mark(abi.Done())+mark(abi.Done()))
+	}
 	waiting := p.ticking
 	p.ticking = nil
 	for _, s := range waiting {
