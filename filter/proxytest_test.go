@@ -24,7 +24,7 @@ func TestProxytest(t *testing.T) {
 	}
 	defer vm.Close()
 	host, reset := proxytest.NewHostEmulator(proxytest.NewEmulatorOption().WithVMContext(vm).
-		WithPluginConfiguration([]byte(`{"pools":[{"name":"chat","models":["m"]}],"unknown_model":"reject"}`)))
+		WithProperty([]string{"upstream", "address"}, []byte("10.0.0.1:8000")).WithPluginConfiguration([]byte(`{"pools":[{"name":"chat","models":["m"]}],"unknown_model":"reject"}`)))
 	defer reset()
 	if host.StartVM() != types.OnVMStartStatusOK || host.StartPlugin() != types.OnPluginStartStatusOK {
 		t.Fatalf("not started: %v", host.GetCriticalLogs())
@@ -56,8 +56,14 @@ func TestProxytest(t *testing.T) {
 	}
 	host.CompleteHttpContext(id)
 	host.Tick()
-	if n, err := host.GetCounterMetric("warmlane_outcomes_total;pool=chat;model=m;outcome=local_reply"); err == nil && n != 0 {
-		t.Errorf("%d local replies counted for a model that was served", n)
+	for series, want := range map[string]uint64{
+		"warmlane_outcomes_total;pool=chat;model=m;outcome=ok":                       1,
+		"warmlane_outcomes_total;pool=chat;model=other;outcome=local_reply":          1,
+		"warmlane_decisions_total;pool=chat;model=m;tier=1;branch=no_healthy_worker": 1,
+	} {
+		if n, err := host.GetCounterMetric(series); err != nil || n != want {
+			t.Errorf("%s: %d, %v, want %d", series, n, err, want)
+		}
 	}
 	for _, level := range [][]string{host.GetCriticalLogs(), host.GetErrorLogs(), host.GetWarnLogs()} {
 		if len(level) > 0 {
