@@ -173,3 +173,21 @@ func outcome(trace string, r *hostsim.Result) conformance.Outcome {
 	}
 	return o
 }
+
+// TestDocNamesScenarios keeps the list of what is faithful complete: every
+// scenario is named there, so every claim has its proof.
+func TestDocNamesScenarios(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]bool{}
+	for _, w := range strings.FieldsFunc(string(text), func(r rune) bool { return strings.ContainsRune(" \n,:;/", r) }) {
+		words[w] = true
+	}
+	for _, s := range conformance.Scenarios {
+		if !words[s.Name] {
+			t.Errorf("doc.go does not name the scenario %s", s.Name)
+		}
+	}
+}
