@@ -33,8 +33,10 @@ const (
 	RootID     = "conform-root"
 )
 
-// Clusters for callouts. SideCluster answers GET /hello with 200 and "hi", any
-// other path as Side says; EmptyCluster has no host.
+// Clusters for callouts. SideCluster answers with two headers x-side, a and b,
+// and the body "hi": at once, after 300 ms for /delayed, never for /slow, the
+// head only for /slow-body; /reset breaks the connection and /reset-body does
+// so in the body. EmptyCluster has no host.
 const (
 	SideCluster  = "side"
 	EmptyCluster = "empty"
