@@ -24,7 +24,7 @@ func TestProxytest(t *testing.T) {
 	}
 	defer vm.Close()
 	host, reset := proxytest.NewHostEmulator(proxytest.NewEmulatorOption().WithVMContext(vm).
-		WithProperty([]string{"upstream", "address"}, []byte("10.0.0.1:8000")).WithPluginConfiguration([]byte(`{"pools":[{"name":"chat","models":["m"]}],"unknown_model":"reject"}`)))
+		WithProperty([]string{"upstream", "address"}, []byte("10.0.0.1:8000")).WithPluginConfiguration([]byte(`{"pools":[{"name":"chat","models":["m"]},{"name":"code"}],"unknown_model":"reject"}`)))
 	defer reset()
 	if host.StartVM() != types.OnVMStartStatusOK || host.StartPlugin() != types.OnPluginStartStatusOK {
 		t.Fatalf("not started: %v", host.GetCriticalLogs())

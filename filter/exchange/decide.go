@@ -150,7 +150,9 @@ func (e *Exchange) name(v *Verdict) {
 	if len(s.order) > 0 {
 		v.property(destinationProperty, s.order)
 	}
-	v.property(poolProperty, e.pool.name)
+	if len(e.worker.pools) > 1 { // a single one needs no route
+		v.property(poolProperty, e.pool.name)
+	}
 }
 
 // count adds the decision to the metrics.

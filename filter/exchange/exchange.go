@@ -38,7 +38,7 @@ type Exchange struct {
 	named     int // slot in the header's first place, -1 if none
 	replied   bool
 
-	begun, sentAt, firstAt int64 // ms
+	sentAt, firstAt int64 // ms; 0 = not yet
 	report                 route.Report
 	reported               bool
 	ended                  bool
@@ -60,7 +60,7 @@ func (e *Exchange) Reset() {
 	e.phase, e.named, e.pool, e.series = idle, -1, nil, nil
 	e.tree, e.replied, e.reported, e.ended, e.explained = false, false, false, false, false
 	e.ticket, e.choice = route.Ticket{}, route.Choice{}
-	e.begun, e.sentAt, e.firstAt, e.answeredLen = 0, 0, 0, 0
+	e.sentAt, e.firstAt, e.answeredLen = 0, 0, 0
 	e.answer, e.reason = responseHead{}, NoReason
 }
 
@@ -72,7 +72,6 @@ func (e *Exchange) RequestHeaders(h Headers, end bool) *Verdict {
 	if e.phase != idle {
 		return v
 	}
-	e.begun = w.env.Now()
 	e.head.read(h, &w.config.Headers, v)
 	if e.head.dialect == notOurs || end {
 		e.phase = passing

@@ -181,6 +181,7 @@ func TestWorkersShare(t *testing.T) {
 	for _, e := range open {
 		e.Settle(noWord)
 	}
+	b.Tick(h.now, false)
 	if n := h.inFlight(); n != 0 {
 		t.Errorf("%d still on the books", n)
 	}

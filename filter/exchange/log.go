@@ -7,7 +7,8 @@ import (
 	"github.com/warmlane/warmlane/filter/route"
 )
 
-// logOf writes the access log's line: one JSON object. Envoy puts it where the
+// logOf writes the access log's line: one JSON object. Times count from the
+// end of the request, when the choice was made. Envoy puts it where the
 // log format says %FILTER_STATE(wasm.warmlane.log:PLAIN)%.
 func (s *scratch) logOf(e *Exchange, now int64, outcome Outcome) []byte {
 	b := append(s.log[:0], `{"time":"`...)
@@ -24,7 +25,9 @@ func (s *scratch) logOf(e *Exchange, now int64, outcome Outcome) []byte {
 	if e.firstAt != 0 {
 		b = appendNumber(b, "ttft_ms", e.firstAt-e.sentAt)
 	}
-	b = appendNumber(b, "duration_ms", now-e.begun)
+	if e.sentAt != 0 {
+		b = appendNumber(b, "duration_ms", now-e.sentAt)
+	}
 	b = appendText(b, "outcome", []byte(outcome.String()))
 	if e.reason != NoReason {
 		b = appendText(b, "reason", []byte(e.reason))

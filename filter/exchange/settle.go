@@ -28,7 +28,9 @@ func (e *Exchange) Settle(details func() []byte) *Verdict {
 	e.pay(now, outcome)
 	w.tally.add(e.pool.series.status(e.series, e.answer.status), 1)
 	w.tally.add(e.series.outcomes[outcome], 1)
-	w.tally.observe(e.series.duration, now-e.begun)
+	if e.sentAt != 0 {
+		w.tally.observe(e.series.duration, now-e.sentAt)
+	}
 	if w.config.Piggyback.Log {
 		v.property(logProperty, w.scratch.logOf(e, now, outcome))
 	}
@@ -61,5 +63,9 @@ func (e *Exchange) pay(now int64, outcome Outcome) {
 	if how != route.OK && e.answer.status == 0 || how == route.Failed {
 		e.withdraw(e.ticket.Slot())
 	}
-	e.pool.router.Settle(&e.ticket, now, how, e.load())
+	if how == route.Failed { // what others must know before they choose
+		e.pool.router.Settle(&e.ticket, now, how, e.load())
+		return
+	}
+	e.pool.router.SettleLater(&e.ticket, now, how, e.load())
 }

@@ -158,3 +158,28 @@ func TestReportsReachOtherWorkers(t *testing.T) {
 		t.Error("six requests that are not ours cost nothing")
 	}
 }
+
+// TestSettleLater makes no call of the store, and nothing is lost: the next
+// write, of a choice or a tick, has it.
+func TestSettleLater(t *testing.T) {
+	p := fleet(1)
+	c := newCrew(p, 2)
+	r, other := c.workers[0], c.workers[1]
+	_, a := send(r, 1000, t0, 1)
+	_, b := send(r, 1000, t0, 1)
+	gets, sets := c.mem.Gets, c.mem.Sets
+	r.SettleLater(&a, t0+10, OK, nil)
+	r.SettleLater(&a, t0+10, OK, nil)
+	if c.mem.Gets != gets || c.mem.Sets != sets || a.Open() {
+		t.Errorf("%d reads and %d writes, open %v", c.mem.Gets-gets, c.mem.Sets-sets, a.Open())
+	}
+	_, d := send(r, 1000, t0+20, 1)
+	other.Tick(t0 + 20)
+	if n := other.InFlight(0); n != 2 {
+		t.Errorf("the other worker counts %d after the next choice, want 2", n)
+	}
+	r.SettleLater(&b, t0+30, Cancelled, nil)
+	r.SettleLater(&d, t0+30, OK, nil)
+	r.Tick(t0 + 40)
+	c.wantIdle(t, p, t0+40)
+}
