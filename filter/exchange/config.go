@@ -91,7 +91,7 @@ func defaults() Config {
 
 // ParseConfig reads the plugin configuration. Every error begins with the
 // path of the key it is about and says what is allowed there. Empty input is
-// the default configuration with one pool named "default".
+// the default configuration; without pools there is one named "default".
 func ParseConfig(data []byte) (*Config, error) {
 	c := defaults()
 	if len(data) > 0 {
@@ -102,9 +102,6 @@ func ParseConfig(data []byte) (*Config, error) {
 		if err := c.fields().parse("", document); err != nil {
 			return nil, err
 		}
-	}
-	if len(c.Pools) == 0 {
-		c.Pools = []PoolConfig{{Name: "default"}}
 	}
 	return &c, c.check()
 }

@@ -49,7 +49,7 @@ func sameConfig(a, b Config) bool {
 func TestParseConfigDefault(t *testing.T) {
 	for _, in := range []string{"", "{}"} {
 		c, err := ParseConfig([]byte(in))
-		if err != nil || len(c.Pools) != 1 || c.Pools[0].Name != "default" || c.Routing.Candidates != 3 {
+		if err != nil || len(c.PoolNames()) != 1 || c.PoolNames()[0] != "default" || c.Routing.Candidates != 3 {
 			t.Errorf("%q: %+v, %v", in, c, err)
 		}
 	}
@@ -98,7 +98,7 @@ func FuzzParseConfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(c.Pools) == 0 || len(c.Pools) > maxPools || c.Routing.Candidates < 1 || c.Routing.Candidates > 3 {
+		if len(c.PoolNames()) == 0 || len(c.Pools) > maxPools || c.Routing.Candidates < 1 || c.Routing.Candidates > 3 {
 			t.Fatalf("%q gave %+v", data, c)
 		}
 	})

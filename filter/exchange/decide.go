@@ -150,7 +150,7 @@ func (e *Exchange) name(v *Verdict) {
 	if len(s.order) > 0 {
 		v.property(destinationProperty, s.order)
 	}
-	if len(e.worker.pools) > 1 { // a single one needs no route
+	if len(e.worker.config.Pools) > 0 { // routes may match it; nobody matches one that has no name
 		v.property(poolProperty, e.pool.name)
 	}
 }

@@ -39,13 +39,13 @@ type Exchange struct {
 	replied   bool
 
 	sentAt, firstAt int64 // ms; 0 = not yet
-	report                 route.Report
-	reported               bool
-	ended                  bool
-	explained              bool
-	reason                 Reason
-	answeredBy             [64]byte // the upstream's address
-	answeredLen            int
+	report          route.Report
+	reported        bool
+	ended           bool
+	explained       bool
+	reason          Reason
+	answeredBy      [64]byte // the upstream's address
+	answeredLen     int
 }
 
 // NewExchange returns an exchange that is ready for its first event.

@@ -47,7 +47,7 @@ func newNative(t testing.TB, replicas int, config string) *native {
 	}
 	h := &native{store: shared.NewMem(), now: 1_800_000_000_000}
 	h.worker = h.newWorker(c, 1)
-	p := state.Pool{Name: c.Pools[0].Name, Models: []string{"m", "sql"}}
+	p := state.Pool{Name: c.PoolNames()[0], Models: []string{"m", "sql"}}
 	for i := range replicas {
 		h.replicas = append(h.replicas, "10.0.0."+strconv.Itoa(i+1)+":8000")
 		p.Replicas = append(p.Replicas, state.Replica{

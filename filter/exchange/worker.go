@@ -49,7 +49,7 @@ type scratch struct {
 func NewWorker(c *Config, env Env) *Worker {
 	w := &Worker{config: c, env: env, tally: NewTally()}
 	w.index = prefix.New(env.Store, c.index())
-	for _, pc := range c.Pools {
+	for _, pc := range c.pools() {
 		p := &pool{
 			name: []byte(pc.Name), known: make(map[string]struct{}),
 			router: route.New(env.Store, pc.Name, c.routing(), uint32(env.Dice())),
@@ -78,10 +78,18 @@ func (c *Config) index() prefix.Options {
 	return prefix.Options{Groups: half >> 13, GroupBytes: 1 << 13, Borders: half >> 10, BorderBytes: 1 << 10}
 }
 
+// pools are those of the configuration, or the one that need not be named.
+func (c *Config) pools() []PoolConfig {
+	if len(c.Pools) == 0 {
+		return []PoolConfig{{Name: "default"}}
+	}
+	return c.Pools
+}
+
 // PoolNames are the pools in the order of the configuration.
 func (c *Config) PoolNames() []string {
-	names := make([]string, len(c.Pools))
-	for i, p := range c.Pools {
+	names := make([]string, len(c.pools()))
+	for i, p := range c.pools() {
 		names[i] = p.Name
 	}
 	return names
