@@ -1,0 +1,90 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mortal builds the filter with one change: a request with the header x-crash
+// blocks for ever, which Go's runtime ends with a fatal error that kills the
+// VM. A panic would not do: those are recovered.
+func mortal(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	source, err := filepath.Abs("../../filter/stream.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const anchor = "	if !s.read(abi.RequestHeaders) {\n"
+	if strings.Count(string(text), anchor) != 1 {
+		t.Fatal("filter/stream.go has changed: where to let the VM die?")
+	}
+	patched := strings.Replace(string(text), anchor, "	if _, err := abi.Header(abi.RequestHeaders, \"x-crash\"); err == nil {\n		select {}\n	}\n"+anchor, 1)
+	replacement := filepath.Join(dir, "stream.go")
+	write(t, replacement, patched)
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: replacement}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "overlay.json"), string(overlay))
+	wasm := filepath.Join(dir, "mortal.wasm")
+	cmd := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-buildmode=c-shared", "-o", wasm, "../../filter")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return wasm
+}
+
+// TestKilledVM kills the worker's VM again and again: what it had at that
+// moment is lost, which Envoy does under every failure policy; everything after
+// is served and routed as before, and the books are right in the end.
+func TestKilledVM(t *testing.T) {
+	list := backends(t, 3)
+	for _, b := range list {
+		b.answer = func(w http.ResponseWriter, r *http.Request, body []byte) {
+			if strings.Contains(string(body), "held") {
+				time.Sleep(3 * time.Second)
+			}
+			fmt.Fprintf(w, `{"replica":%q}`, b.address)
+		}
+	}
+	h := start(t, "-replicas", addresses(list), "-workers", "1", "-wasm", mortal(t))
+	body := message(strings.Repeat("warm prompt ", 400))
+	first := post(fresh, h.url+"/v1/chat/completions", body)
+	home := first.where(t)
+	for round := range 3 {
+		held := make(chan reply, 1)
+		go func() { held <- post(fresh, h.url+"/v1/chat/completions", message("held")) }()
+		time.Sleep(1200 * time.Millisecond)
+		post(fresh, h.url+"/v1/chat/completions", message("x"), "x-crash", "1")
+		for i := range 50 {
+			r := post(fresh, h.url+"/v1/chat/completions", body)
+			if at := r.where(t); at != home {
+				t.Fatalf("round %d, request %d after the crash: went to %s, its home is %s", round, i, at, home)
+			}
+		}
+		select {
+		case <-held:
+		case <-time.After(20 * time.Second):
+			t.Error("a stream of the dead VM hangs")
+		}
+	}
+	h.eventually(20*time.Second, "the dead VMs' requests off the books", func() bool { return h.series("warmlane_in_flight") == 0 })
+	if n := h.series("warmlane_panics_total"); n != 0 {
+		t.Errorf("%v panics", n)
+	}
+}
