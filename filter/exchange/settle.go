@@ -63,9 +63,5 @@ func (e *Exchange) pay(now int64, outcome Outcome) {
 	if how != route.OK && e.answer.status == 0 || how == route.Failed {
 		e.withdraw(e.ticket.Slot())
 	}
-	if how == route.Failed { // what others must know before they choose
-		e.pool.router.Settle(&e.ticket, now, how, e.load())
-		return
-	}
-	e.pool.router.SettleLater(&e.ticket, now, how, e.load())
+	e.pool.router.Settle(&e.ticket, now, how, e.load())
 }

@@ -47,6 +47,9 @@ func BenchmarkScan220KBLines(b *testing.B) { benchmarkScan(b, Chat, chatOf(fill(
 func BenchmarkScan220KBASCII(b *testing.B) {
 	benchmarkScan(b, Chat, chatOf(fill(`\u65e5\u672c`, 220<<10)))
 }
+func BenchmarkScan220KBAccents(b *testing.B) {
+	benchmarkScan(b, Chat, chatOf(fill(`caf\u00e9 au lait, s'il vous pla\u00eet\n`, 220<<10)))
+}
 func BenchmarkScan220KBQuotes(b *testing.B) {
 	benchmarkScan(b, Chat, chatOf(fill(`{\"a\":\"b c\"}`, 220<<10)))
 }

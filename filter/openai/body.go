@@ -184,12 +184,12 @@ func (s *Scanner) bodyMember(k valueKind, h uint64) {
 }
 
 // bodyString takes a string member of the body whose text matters.
-func (s *Scanner) bodyString(w []byte, whole bool) {
+func (s *Scanner) bodyString(w []byte, size int64) {
 	switch s.member {
 	case memberModel:
-		s.req.Model.put(w, whole)
+		s.req.Model.put(w, size)
 	case memberUser:
-		s.req.User.put(w, whole)
+		s.req.User.put(w, size)
 	}
 }
 

@@ -36,6 +36,8 @@ func TestSpellingLeavesNoTrace(t *testing.T) {
 	}
 	f(Chat, `{"model":"m","messages":[{"role":"user","content":"T"}]}`, `{ "messages" : [ { "content" : [ { "text" : "\u0054" , "type" : "text" } ] , "role" : "user" } ] , "model" : "\u006d" }`)
 	f(Chat, `{"messages":[{"role":"user","content":"é😀"}]}`, `{"messages":[{"role":"user","content":"\u00e9\uD83D\ude00"}]}`)
+	f(Chat, `{"messages":[{"role":"user\n","content":"a\n\t\"\\/"}]}`, `{"messages":[{"r\u006fle":"user\u000A","content":"\u0061\u000a\u0009\u0022\u005c\/"}]}`)
+	f(Chat, `{"model":"\"\\/\n","user":"é","messages":[]}`, `{"model":"\u0022\u005c\/\u000a","user":"\u00e9","messages":[]}`)
 	f(Chat, `{"messages":[{"role":"assistant","content":null,"tool_calls":null}]}`, `{"messages":[{"role":"assistant"}]}`)
 	f(Chat, `{"messages":[{"tool_calls":[{"a":1,"b":{"c":2,"d":3}}]}]}`, `{"messages":[{"tool_calls":[{"b":{"d":3,"c":2},"a":1}]}]}`)
 	f(Chat, `{"tools":[{"a":1,"b":2}],"temperature":0.5,"seed":1,"messages":[]}`, `{"seed":1,"messages":[],"temperature":0.5,"tools":[{"b":2,"a":1}],"top_p":null}`)
@@ -43,6 +45,50 @@ func TestSpellingLeavesNoTrace(t *testing.T) {
 	f(Completions, `{"prompt":"one"}`, `{"prompt":["\u006fne"]}`)
 	f(Completions, `{"prompt":[1,2,3000000000]}`, "{\"prompt\":[ 1 ,\n2,3000000000 ]}")
 	f(Completions, `{"prompt":[1,2]}`, `{"prompt":[[1,2]]}`)
+}
+
+// The canonical spelling is the one that serializers agree on.
+func TestCanonicalSpelling(t *testing.T) {
+	f := func(content, want string) {
+		t.Helper()
+		for _, pad := range []string{"", strings.Repeat("x", 31), strings.Repeat("long ", 100)} {
+			text, _ := canonical(t, Completions, `{"prompt":"`+pad+content+pad+`"}`)
+			if string(text) != pad+want+pad {
+				t.Errorf("%s is %q, want %q", content, text, pad+want+pad)
+			}
+		}
+	}
+	f(`plain`, `plain`)
+	f(`\"\\\b\f\n\r\t`, `\"\\\b\f\n\r\t`)
+	f(`\u0022\u005c\u0008\u000C\u000a\u000d\u0009`, `\"\\\b\f\n\r\t`)
+	f(`\/ and \u002f`, `/ and /`)
+	f(`\u0041\u007e\u007f`, "A~\x7f")
+	f(`\u0000\u001f`, "\x00\x1f")
+	f(`\u00e9\u65E5\ud83d\ude00`, "é日😀")
+	f(`\ud83d \ude00\n`, "\uFFFD \uFFFD\\n")
+	f(`\\u0041`, `\\u0041`)
+	f(`\u005cn`, `\\n`)
+}
+
+// pieces is a sink that remembers the texts it was given.
+type pieces [][]byte
+
+func (p *pieces) Text(b []byte) { *p = append(*p, b) }
+func (p *pieces) Border()       {}
+func (p *pieces) Reset()        { *p = nil }
+
+// Text that is canonical reaches the sink in one piece, without a copy.
+func TestCanonicalTextPassesUntouched(t *testing.T) {
+	content := strings.Repeat(`a line, \"quoted\",\ttabbed and \\ended\n`, 100)
+	body := []byte(`{"prompt":"` + content + `"}`)
+	var s Scanner
+	var p pieces
+	s.Reset(Completions, &p)
+	s.Write(body)
+	s.Close()
+	if len(p) != 1 || &p[0][0] != &body[len(`{"prompt":"`)] || len(p[0]) != len(content) {
+		t.Errorf("%d pieces, want one that is part of the body", len(p))
+	}
 }
 
 func TestMeaningLeavesATrace(t *testing.T) {

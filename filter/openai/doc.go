@@ -24,19 +24,29 @@
 //	end of any other part         0xFE, digest of its other members (8 bytes, LE)
 //	end of message                0xFD, digest of its other members (8 bytes, LE)
 //
-// and a border. Text is the bytes that the JSON strings stand for. Role, name,
-// tool calls and whatever else a message has come after the content, as one
-// digest, so that content can stream wherever its key stands. Content that is
-// null or absent is no part. The three marks do not occur in UTF-8.
+// and a border. Role, name, tool calls and whatever else a message has come after
+// the content, as one digest, so that content can stream wherever its key
+// stands. Content that is null or absent is no part. The three marks do not
+// occur in UTF-8.
+//
+// Text is the JSON string in the one spelling on which serializers agree:
+//
+//	\" \\ \b \f \n \r \t    two bytes each, as they stand here
+//	all other characters    UTF-8, control characters included
+//
+// So nearly all text is canonical as it comes and goes to the sink as a part of
+// the chunk, untouched: only \u and \/ are resolved and copied. Sizes in
+// canonical bytes count a line break as two.
 //
 // Completions: the text of the prompt, or its token ids as 4-byte little-endian
 // words, and a border. A list of prompts is one stream with a border after
 // each prompt and 0xFF before all but the first: the first prompt decides
 // where the request finds its beginning.
 //
-// A digest takes objects as sets: equal members in another order give the same
-// digest, and members that are null do not count in messages and parts.
-// Numbers count as they are spelled, 1.0 is not 1.
+// A digest takes strings in canonical spelling and objects as sets: equal
+// members in another order give the same digest, and members that are null do
+// not count in messages and parts. Numbers count as they are spelled, 1.0 is
+// not 1.
 //
 // # What is not taken as encoding/json takes it
 //

@@ -64,25 +64,26 @@ func (s *Scanner) Write(chunk []byte) {
 // tokens of every member of every object pass here, so the common ones are
 // handled on the spot.
 func (s *Scanner) tokens(chunk []byte, i int) int {
-	for ; i < len(chunk) && s.state < inString; i++ {
+	for i < len(chunk) && s.state < inString {
 		c := chunk[i]
 		if c <= ' ' && isSpace(c) && s.state > atMark2 {
+			i++
 			continue
 		}
 		s.at = s.seen + int64(i)
 		switch {
-		case s.state == wantNext && c == ',':
-			s.state = wantValue
-			if s.inObject() {
-				s.state = wantKey
-			}
+		case c == '"':
+			i = s.quote(chunk, i+1)
+			continue
+		case s.state == wantNext:
+			s.next(c)
 		case s.state == wantColon && c == ':':
 			s.state = wantValue
-		case c == '"':
-			i += s.quote(chunk[i+1:])
+		case c == '{' && (s.state == wantValue || s.state == wantFirst):
+			s.push(true)
 		case s.state == wantValue && isDigit(c):
 			if n := s.bulkIDs(chunk[i:]); n > 0 {
-				i += n - 1
+				i += n
 				continue
 			}
 			s.beginNumber()
@@ -92,6 +93,7 @@ func (s *Scanner) tokens(chunk []byte, i int) int {
 				return i
 			}
 		}
+		i++
 	}
 	return i
 }
@@ -102,8 +104,6 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\
 // begins, which c is part of.
 func (s *Scanner) token(c byte) (taken bool) {
 	switch {
-	case s.state == wantNext && (c == '}' || c == ']'):
-		s.pop(c == '}')
 	case s.state == wantFirstKey && c == '}':
 		s.pop(true)
 	case s.state == wantFirst && c == ']':
@@ -116,6 +116,21 @@ func (s *Scanner) token(c byte) (taken bool) {
 		s.fail(Syntax)
 	}
 	return true
+}
+
+// next takes the byte after a value that is in a container.
+func (s *Scanner) next(c byte) {
+	switch {
+	case c == ',':
+		s.state = wantValue
+		if s.inObject() {
+			s.state = wantKey
+		}
+	case c == '}' || c == ']':
+		s.pop(c == '}')
+	default:
+		s.fail(Syntax)
+	}
 }
 
 // outside takes a byte outside of the body's value.
@@ -138,34 +153,46 @@ func (s *Scanner) outside(c byte) {
 	}
 }
 
-// quote begins a string. If rest, which comes after the quote, has all of it
-// and it is short, it is taken at once; the result is how much of rest that was.
-func (s *Scanner) quote(rest []byte) int {
+// quote reads a string that begins with chunk[i:], where its quote is behind,
+// and returns where to go on. A short word that chunk has all of is taken at
+// once, and the colon after a key with it.
+func (s *Scanner) quote(chunk []byte, i int) int {
 	switch s.state {
 	case wantKey, wantFirstKey:
 		s.mode = modeKey
 	case wantValue, wantFirst:
 		s.mode = s.beginString()
+		if s.mode == modeText {
+			s.state = inString
+			return s.str(chunk, i)
+		}
 	default:
 		s.token('"')
-		return 0
+		return i
 	}
-	if s.mode != modeText {
-		if n := quoted(rest); n >= 0 {
-			s.endWord(rest[:n], true)
-			return n + 1
-		}
+	n, sum := quoted(chunk[i:])
+	if n < 0 {
 		s.word.reset()
+		s.state = inString
+		return i
 	}
-	s.state = inString
-	return 0
+	w := chunk[i : i+n]
+	i += n + 1
+	if s.mode == modeValue {
+		s.endValue(w, int64(n), sum)
+		return i
+	}
+	s.endKey(w, sum)
+	if i < len(chunk) && chunk[i] == ':' {
+		s.state = wantValue
+		i++
+	}
+	return i
 }
 
 // beginValue takes the first byte of a value, but of a number.
 func (s *Scanner) beginValue(c byte) (taken bool) {
 	switch c {
-	case '{':
-		s.push(true)
 	case '[':
 		s.push(false)
 	case 't', 'f', 'n':

@@ -1,10 +1,6 @@
 package openai
 
-import (
-	"encoding/binary"
-
-	"github.com/cespare/xxhash/v2"
-)
+import "encoding/binary"
 
 // Marks in the canonical bytes; none occurs in UTF-8.
 const (
@@ -17,7 +13,7 @@ const (
 var textType = stringDigest("text")
 
 func stringDigest(v string) uint64 {
-	return scalar(kindString, xxhash.Sum64String(v))
+	return scalar(kindString, sumOf([]byte(v)))
 }
 
 func (s *Scanner) putMark(mark byte) {

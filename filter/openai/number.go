@@ -28,6 +28,10 @@ func (s *Scanner) beginNumber() {
 func (s *Scanner) number(chunk []byte, i int) int {
 	from := i
 	for ; i < len(chunk); i++ {
+		if s.state == numInt && isDigit(chunk[i]) {
+			s.num.shift(chunk[i])
+			continue
+		}
 		next := s.num.next(s.state, chunk[i])
 		if next == wantNext || next == dead {
 			s.at = s.seen + int64(i)

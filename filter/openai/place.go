@@ -102,11 +102,18 @@ func (s *Scanner) beginString() mode {
 	return modeValue
 }
 
-// endString ends a key or a string value that was gathered.
+// endString ends a string that was read piece by piece.
 func (s *Scanner) endString() {
 	switch {
-	case s.mode != modeText:
-		s.endWord(s.word.take())
+	case s.mode == modeKey:
+		w, _, sum := s.word.take()
+		s.endKey(w, sum)
+	case s.mode == modeValue:
+		w, size, sum := s.word.take()
+		if s.where == inBody && s.values.depth == 0 {
+			w = unescape(w)
+		}
+		s.endValue(w, size, sum)
 	case s.where == inBody, s.where == inPrompt:
 		s.state = wantNext
 		s.border()
@@ -118,40 +125,33 @@ func (s *Scanner) endString() {
 	}
 }
 
-// endWord ends a string that does not go to the sink. If it is not whole, its
-// hash is in s.word and w is only its end.
-func (s *Scanner) endWord(w []byte, whole bool) {
-	if s.mode == modeKey {
-		s.state = wantColon
-		s.endKey(w, whole)
-		return
-	}
+// endValue ends a string value that does not go to the sink. Its size and sum are
+// those of its canonical spelling. w is nil if it is too long to be held; if it
+// may be a name, it is the name.
+func (s *Scanner) endValue(w []byte, size int64, sum uint64) {
 	s.state = wantNext
-	h := scalar(kindString, s.word.sum(w, whole))
+	h := scalar(kindString, sum)
 	if s.values.depth > 0 {
-		s.aside(s.word.length(w, whole))
+		s.aside(size)
 		s.values.value(h)
 		return
 	}
 	if s.where == inBody {
-		s.bodyString(w, whole)
+		s.bodyString(w, size)
 	}
 	s.deliver(kindString, h)
 }
 
-func (s *Scanner) endKey(key []byte, whole bool) {
+// endKey ends a key; w is nil if it is too long to be held.
+func (s *Scanner) endKey(w []byte, sum uint64) {
+	s.state = wantColon
 	if s.values.depth > 0 {
-		s.values.key(s.word.sum(key, whole))
+		s.values.key(sum)
 		return
 	}
-	s.member = memberOther
-	if whole {
-		s.member = memberOf(s.where, s.req.Kind, key)
-	}
-	switch {
-	case s.member == memberOther, s.where != inBody:
-		s.key = s.word.sum(key, whole)
-	case s.member == memberTools, s.member == memberFunctions:
+	s.key = sum
+	s.member = memberOf(s.where, s.req.Kind, w)
+	if s.where == inBody && (s.member == memberTools || s.member == memberFunctions) {
 		s.body.toolBytes[s.member-memberTools] = 0
 	}
 }
@@ -161,7 +161,8 @@ func (s *Scanner) endNumber() {
 		s.putToken()
 		return
 	}
-	s.value(kindNumber, scalar(kindNumber, s.word.sum(s.word.take())))
+	_, _, sum := s.word.take()
+	s.value(kindNumber, scalar(kindNumber, sum))
 }
 
 // value takes a value that is whole, or the part of one that is.

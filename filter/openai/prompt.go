@@ -54,7 +54,8 @@ func (s *Scanner) newPrompt() bool {
 	}
 	s.textLen = 0
 	s.req.PromptBytes, s.req.PromptTokens = 0, 0
-	s.prompt = prompt{present: true}
+	s.prompt = prompt{}
+	s.prompt.present = true
 	return true
 }
 

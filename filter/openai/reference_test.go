@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,7 +19,8 @@ import (
 // value is a JSON value with its members in order, duplicates included.
 type value struct {
 	kind    valueKind
-	text    string // of a string or number
+	text    string // of a string, in canonical spelling, or a number
+	name    string // of a string, as it is
 	keys    []string
 	members []value // of an object or array
 }
@@ -65,6 +67,9 @@ func ambiguous(body []byte) bool {
 		bytes.Contains(bytes.ToLower(body), []byte(`\udbff`))
 }
 
+// spell gives the canonical spelling of a string.
+var spell = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\b", `\b`, "\f", `\f`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace
+
 func decode(d *json.Decoder) value {
 	token, err := d.Token()
 	if err != nil {
@@ -81,13 +86,13 @@ func decode(d *json.Decoder) value {
 	case json.Number:
 		return value{kind: kindNumber, text: t.String()}
 	case string:
-		return value{kind: kindString, text: showInvalid(t)}
+		return value{kind: kindString, text: spell(showInvalid(t)), name: showInvalid(t)}
 	}
 	v := value{kind: containerKind(token == json.Delim('{'))}
 	for d.More() {
 		if v.kind == kindObject {
 			key, _ := d.Token()
-			v.keys = append(v.keys, showInvalid(key.(string)))
+			v.keys = append(v.keys, spell(showInvalid(key.(string))))
 		}
 		v.members = append(v.members, decode(d))
 	}
@@ -120,7 +125,7 @@ func (e *expected) read(v value) {
 	for i, key := range v.keys {
 		last[key] = v.members[i]
 		if isRest(e.Kind, key) && v.members[i].kind != kindNull {
-			e.Rest += pair(xxhash.Sum64String(key), digestOf(v.members[i], 0))
+			e.Rest += pair(wordSum(key), digestOf(v.members[i], 0))
 		}
 	}
 	e.model, e.user = stringOf(last["model"]), stringOf(last["user"])
@@ -214,7 +219,7 @@ func (e *expected) message(m value) {
 				e.part(p)
 			}
 		case v.kind != kindNull:
-			sum += pair(xxhash.Sum64String(key), digestOf(v, 0))
+			sum += pair(wordSum(key), digestOf(v, 0))
 			if v.kind >= kindArray {
 				e.AsideBytes += stringBytes(v)
 			}
@@ -237,7 +242,7 @@ func (e *expected) part(p value) {
 				e.text = append(e.text, v.text...)
 			case key == "type" && v.kind == kindString && v.text == "text", v.kind == kindNull:
 			default:
-				sum += pair(xxhash.Sum64String(key), digestOf(v, 0))
+				sum += pair(wordSum(key), digestOf(v, 0))
 			}
 		}
 	default:
@@ -310,7 +315,7 @@ func stringOf(v value) *string {
 	if v.kind != kindString {
 		return nil
 	}
-	return &v.text
+	return &v.name
 }
 
 func countOf(v value) int64 {
@@ -349,7 +354,7 @@ func stringBytes(v value) (n int64) {
 func digestOf(v value, depth int) uint64 {
 	switch v.kind {
 	case kindString, kindNumber:
-		return scalar(v.kind, xxhash.Sum64String(v.text))
+		return scalar(v.kind, wordSum(v.text))
 	case kindObject, kindArray:
 		l := level{object: v.kind == kindObject}
 		for i, m := range v.members {
@@ -365,10 +370,23 @@ func (l *level) member(v value, i int, m value, depth int) {
 	case depth == maxTracked && m.kind >= kindArray:
 		flat(m, func(h uint64) { l.sum = mix(l.sum ^ h) })
 	case v.kind == kindObject:
-		l.sum += pair(xxhash.Sum64String(v.keys[i]), digestOf(m, depth))
+		l.sum += pair(wordSum(v.keys[i]), digestOf(m, depth))
 	default:
 		l.sum = mix(l.sum + digestOf(m, depth))
 	}
+}
+
+// wordSum is the sum of a word, as word.go has it.
+func wordSum(s string) uint64 {
+	if len(s) > 31 {
+		return xxhash.Sum64String(s)
+	}
+	var sum uint64
+	padded := append([]byte(s), make([]byte, 8-len(s)%8)...)
+	for b := padded; len(b) > 0; b = b[8:] {
+		sum = bits.RotateLeft64((sum^binary.LittleEndian.Uint64(b))*0x9E3779B97F4A7C15, 29)
+	}
+	return sum + uint64(len(s))
 }
 
 // flat gives the tokens of a value that is too deep for a tree.
@@ -380,7 +398,7 @@ func flat(v value, take func(uint64)) {
 	take(uint64(v.kind))
 	for i, m := range v.members {
 		if v.kind == kindObject {
-			take(xxhash.Sum64String(v.keys[i]))
+			take(wordSum(v.keys[i]))
 		}
 		flat(m, take)
 	}

@@ -49,7 +49,8 @@ type Request struct {
 
 	// PromptTokens counts the ids of a prompt given as token ids, else 0.
 	PromptTokens int64
-	// PromptBytes counts the canonical bytes, BodyBytes all bytes.
+	// PromptBytes counts the canonical bytes, in which a line break and other
+	// escapes are two, BodyBytes all bytes.
 	PromptBytes, BodyBytes int64
 	// AsideBytes counts the text that the engine renders into the prompt but
 	// that is only a digest in the canonical bytes: tool calls and tools.
@@ -63,7 +64,7 @@ type Request struct {
 // maxName is the longest name held.
 const maxName = 256
 
-// Name is a string of the body, held up to 256 bytes.
+// Name is a string of the body, held up to 256 bytes of its canonical spelling.
 type Name struct {
 	buf  [maxName]byte
 	n    uint16
@@ -71,8 +72,8 @@ type Name struct {
 	set  bool
 }
 
-// Bytes returns the name as it stands in the body, unescaped; empty if it is
-// absent, not a string, or too long. It is valid as long as the Request.
+// Bytes returns the name itself, without escapes; empty if it is absent, not a
+// string, or too long. It is valid as long as the Request.
 func (n *Name) Bytes() []byte {
 	if !n.set {
 		return nil
@@ -83,13 +84,13 @@ func (n *Name) Bytes() []byte {
 // Present reports whether the body has the name, as a string of any length.
 func (n *Name) Present() bool { return n.set }
 
-// TooLong reports whether the name was longer than 256 bytes.
+// TooLong reports whether the name was longer than is held.
 func (n *Name) TooLong() bool { return n.set && n.over }
 
-func (n *Name) put(b []byte, whole bool) {
-	n.set, n.over, n.n = true, !whole || len(b) > maxName, 0
+func (n *Name) put(w []byte, size int64) {
+	n.set, n.over, n.n = true, size > maxName, 0
 	if !n.over {
-		n.n = uint16(copy(n.buf[:], b))
+		n.n = uint16(copy(n.buf[:], w))
 	}
 }
 

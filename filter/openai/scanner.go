@@ -1,13 +1,10 @@
 package openai
 
-import "github.com/cespare/xxhash/v2"
-
 const (
-	// textBuffer is how much text with escapes is gathered before the sink
-	// gets it; plain runs of more than directRun bytes go there
-	// untouched. A name that is not too long is never such a run.
+	// textBuffer is how much text is gathered before the sink gets it;
+	// canonical runs of more than directRun bytes go there untouched.
 	textBuffer = 2048
-	directRun  = maxName
+	directRun  = 256
 	// slack is the free room a buffer has at least when bytes are added.
 	slack = 64
 )
@@ -21,7 +18,7 @@ type Scanner struct {
 	// JSON: where in the text the scanner is.
 	state state
 	mode  mode
-	depth int
+	depth uint
 	nest  [maxDepth/64 + 1]uint64 // a bit per level, 1 for an object
 	seen  int64                   // bytes in earlier chunks
 	at    int64                   // offset of the byte being looked at
@@ -32,14 +29,14 @@ type Scanner struct {
 	// Requests: what the value at this place is for.
 	where   place
 	member  member
-	key     uint64 // hash of the member's key, if member is memberOther
+	key     uint64 // sum of the member's key
 	values  tree   // a value that counts by its digest only
 	message uint64 // sum of the members of the message but for its content
 	part    uint64 // sum of the members of the part but for its text
 	body    body
 	prompt  prompt
 
-	word    gather // keys, and strings that count by their digest
+	word    gather // keys and values that count by their digest, if not taken at once
 	textLen int
 	text    [textBuffer]byte // canonical bytes the sink does not have yet
 }
@@ -54,7 +51,8 @@ func (s *Scanner) Reset(kind Kind, sink Sink) {
 	s.esc = escape{}
 	s.where, s.member = atRoot, memberOther
 	s.values.depth = 0
-	s.body = body{maxTokens: -1, maxCompletion: -1}
+	s.body = body{}
+	s.body.maxTokens, s.body.maxCompletion = -1, -1
 	s.prompt = prompt{}
 	s.word.reset()
 	s.textLen = 0
@@ -99,57 +97,4 @@ func (s *Scanner) Close() Malformed {
 func (s *Scanner) fail(f Fault) {
 	s.state = dead
 	s.req.Malformed = Malformed{Fault: f, Offset: s.at}
-}
-
-// gather holds a short string, or feeds a long one to a hash.
-type gather struct {
-	buf     [maxName + slack]byte
-	n       int
-	size    int64 // bytes hashed
-	spilled bool
-	digest  xxhash.Digest
-}
-
-func (g *gather) reset() { g.n, g.size, g.spilled = 0, 0, false }
-
-// spill makes room by hashing what is held.
-func (g *gather) spill() {
-	if !g.spilled {
-		g.digest.Reset()
-		g.spilled = true
-	}
-	_, _ = g.digest.Write(g.buf[:g.n]) // never fails
-	g.size += int64(g.n)
-	g.n = 0
-}
-
-// add appends b.
-func (g *gather) add(b []byte) {
-	if g.n+len(b) <= maxName {
-		g.n += copy(g.buf[g.n:], b)
-		return
-	}
-	g.spill()
-	_, _ = g.digest.Write(b)
-	g.size += int64(len(b))
-}
-
-// take returns what is held: all of the string if it is whole.
-func (g *gather) take() (b []byte, whole bool) { return g.buf[:g.n], !g.spilled }
-
-// length is the length of a whole string w, or else of what went to g.
-func (g *gather) length(w []byte, whole bool) int64 {
-	if whole {
-		return int64(len(w))
-	}
-	return g.size + int64(g.n)
-}
-
-// sum is the hash of a whole string w, or else of what went to g.
-func (g *gather) sum(w []byte, whole bool) uint64 {
-	if whole {
-		return xxhash.Sum64(w)
-	}
-	g.spill()
-	return g.digest.Sum64()
 }

@@ -79,7 +79,7 @@ func compare(r *Request, got *record, want *expected, isObject bool) string {
 func compareName(n *Name, want *string) string {
 	switch {
 	case want == nil && !n.Present():
-	case want != nil && n.Present() && len(*want) > maxName && n.TooLong() && len(n.Bytes()) == 0:
+	case want != nil && n.Present() && len(spell(*want)) > maxName && n.TooLong() && len(n.Bytes()) == 0:
 	case want != nil && n.Present() && !n.TooLong() && string(n.Bytes()) == *want:
 	default:
 		return fmt.Sprintf("name %q (present %v, too long %v), want %v", n.Bytes(), n.Present(), n.TooLong(), want)
@@ -102,6 +102,9 @@ var bodies = []string{
 	`{"stream":false,"stream":true,"n":3,"n":null,"messages":5,"messages":[]}`,
 	`{"messages":[{"content":"x"}],"messages":null}`, `{"messages":[{"content":"x"}],"messages":"no"}`, `{"messages":[1,{"content":"x"}]}`,
 	`{"mod\u0065l":"a\"b:c@1","messages":[],"\u006d\u0065ssages":[{"c\u006fntent":"\u00e9\n\t\\\/\b\f\r"}]}`,
+	`{"messages":[{"content":"\/path\/\u0022quoted\u0022 \u005c\u000a\u001F \\] \"# \\\\\"\\"},{"content":"caf\u00e9 au lait, s'il vous pla\u00eet\n\tet un croissant, et un jus d'orange, et puis encore autre chose qui va loin\n\u00e0"}]}`,
+	`{"m\u006fdel":"\"a\n\u0022\/","user":"\\","t\"k":"\u0009\t","model ":"` + strings.Repeat(`\"`, 200) + `"}`,
+	`{"model":"` + strings.Repeat(`\n`, 128) + `","user":"` + strings.Repeat(`\n`, 129) + `"}`,
 	`{"messages":[{"content":"\ud83d\ude00 \ud83d \ud83dx \ude00 \ud83d\n \ud83d\ud83d\ude00 \ud83d\u0041 \ud83d"}]}`,
 	`{"messages":[{"content":"\u65e5\u672c\u8a9e text \u0000 \uFFFF long enough for the fast path to be taken"}]}`,
 	"{\"messages\":[{\"content\":\"\xff\xfe raw \xc3\x28 \xed\xa0\x80\"}]}",

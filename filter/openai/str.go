@@ -22,55 +22,38 @@ const replacement = 0xFFFD
 // str reads from chunk[i:], which lies inside of a string, and returns where
 // the string, an odd escape, or the chunk ends.
 func (s *Scanner) str(chunk []byte, i int) int {
-	if s.esc.high != 0 {
+	if s.esc.high != 0 && i < len(chunk) {
 		if chunk[i] == '\\' {
 			return s.stop('\\', i)
 		}
 		s.flushHigh()
 	}
-	for i < len(chunk) {
-		if run := s.longRun(chunk[i:]); run > 0 {
-			i += run
-			continue
+	for {
+		if n := canonicalRun(chunk[i:]); n > 0 {
+			s.put(chunk[i : i+n])
+			i += n
 		}
-		i += s.copyText(chunk[i:])
 		if i == len(chunk) {
-			break
+			return i
 		}
-		switch c := chunk[i]; {
-		case c < ' ', c == '"':
+		if c := chunk[i]; c != '\\' {
 			return s.stop(c, i)
-		case c == '\\':
-			written, read := codeUnits(s.room(), chunk[i:])
-			if read == 0 {
-				return s.stop(c, i)
-			}
-			s.grow(written)
-			i += read
-		default: // the buffer was full, or these are the chunk's last bytes
-			s.put1(c)
-			i++
 		}
+		written, read := respell(s.room(), chunk[i:])
+		if read == 0 {
+			return s.stop('\\', i)
+		}
+		s.grow(written)
+		i += read
 	}
-	return i
 }
 
-// copyText copies text with simple escapes and returns how much of b it read.
-func (s *Scanner) copyText(b []byte) int {
-	written, read := unescape(s.room(), b)
-	s.grow(written)
-	n := copyPlain(s.room(), b[read:])
-	s.grow(n)
-	return read + n
-}
-
-// stop takes the byte at i, which is not part of a plain run, and returns where
-// to go on.
+// stop takes the byte at i, which is not canonical text, and returns
+// where to go on.
 func (s *Scanner) stop(c byte, i int) int {
 	s.at = s.seen + int64(i)
 	switch c {
 	case '"':
-		s.state = wantNext
 		s.endString()
 	case '\\':
 		s.state = inEscape
@@ -80,23 +63,22 @@ func (s *Scanner) stop(c byte, i int) int {
 	return i + 1
 }
 
-// longRun hands a long run without escapes on as it is and returns its length.
-func (s *Scanner) longRun(b []byte) int {
-	if len(b) <= directRun {
-		return 0
-	}
-	run := plain(b)
-	if run <= directRun {
-		return 0
-	}
-	if s.mode == modeText {
+// put takes bytes in canonical spelling. A long run of text goes to the sink as
+// it is.
+func (s *Scanner) put(b []byte) {
+	switch {
+	case s.mode != modeText:
+		s.word.add(b)
+	case len(b) > directRun:
 		s.flush()
-		s.req.PromptBytes += int64(run)
-		s.sink.Text(b[:run])
-	} else {
-		s.word.add(b[:run])
+		s.req.PromptBytes += int64(len(b))
+		s.sink.Text(b)
+	default:
+		if len(s.text)-s.textLen < len(b) {
+			s.flush()
+		}
+		s.textLen += copy(s.text[s.textLen:], b)
 	}
-	return run
 }
 
 // room returns the free part of the buffer of the running string, at least
@@ -128,8 +110,16 @@ func (s *Scanner) put1(c byte) {
 	s.grow(1)
 }
 
+// putEscaped takes the character after a backslash.
+func (s *Scanner) putEscaped(c byte) {
+	if c != '/' {
+		s.put1('\\')
+	}
+	s.put1(c)
+}
+
 func (s *Scanner) putUnit(u int32) {
-	s.grow(putUnit(s.room(), u))
+	s.grow(putUnit((*[3]byte)(s.room()), u))
 }
 
 // flush gives the sink what text was gathered.
@@ -150,9 +140,9 @@ func (s *Scanner) escapeByte(c byte) {
 	case c == 'u':
 		s.state = inHex
 		s.esc.unit, s.esc.read = 0, 0
-	case escaped[c] != 0:
+	case c == '/', escaped[c] != 0:
 		s.flushHigh()
-		s.put1(escaped[c])
+		s.putEscaped(c)
 		s.state = inString
 	default:
 		s.fail(Syntax)

@@ -1,5 +1,10 @@
 package prefix
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // Chain hashes the canonical bytes of one prompt. It has the methods of the
 // request scanner's sink. The zero value is an empty chain.
 type Chain struct {
@@ -53,36 +58,81 @@ func (c *Chain) Text(b []byte) {
 		if c.fill < BlockBytes {
 			return
 		}
-		c.block(&c.tail)
+		c.whole(c.tail[:])
 	}
-	for len(b) >= BlockBytes {
-		c.block((*[BlockBytes]byte)(b))
-		b = b[BlockBytes:]
+	if len(b) >= BlockBytes {
+		b = c.whole(b)
 	}
 	c.fill = copy(c.tail[:], b)
 }
 
-func (c *Chain) block(b *[BlockBytes]byte) {
-	c.hash = hashBlock(b, c.hash)
-	c.blocks++
-	if c.wait > 0 {
-		c.wait--
-		return
+// whole takes the whole blocks of b and returns the rest. The hash of a block
+// is XXH64 seeded with the hash of the block before it.
+//
+// It is long because it is where a long prompt spends its time: in Wasm a call
+// or a turn of a loop for each part of a block costs a fifth of it.
+func (c *Chain) whole(b []byte) (rest []byte) {
+	h, wait := c.hash, c.wait
+	c.blocks += len(b) / BlockBytes
+	for len(b) >= BlockBytes {
+		s := (*[BlockBytes]byte)(b)
+		b = b[BlockBytes:]
+		v1, v2, v3, v4 := h+prime1+prime2, h+prime2, h, h-prime1
+		v1 = round(v1, binary.LittleEndian.Uint64(s[0:]))
+		v2 = round(v2, binary.LittleEndian.Uint64(s[8:]))
+		v3 = round(v3, binary.LittleEndian.Uint64(s[16:]))
+		v4 = round(v4, binary.LittleEndian.Uint64(s[24:]))
+		v1 = round(v1, binary.LittleEndian.Uint64(s[32:]))
+		v2 = round(v2, binary.LittleEndian.Uint64(s[40:]))
+		v3 = round(v3, binary.LittleEndian.Uint64(s[48:]))
+		v4 = round(v4, binary.LittleEndian.Uint64(s[56:]))
+		v1 = round(v1, binary.LittleEndian.Uint64(s[64:]))
+		v2 = round(v2, binary.LittleEndian.Uint64(s[72:]))
+		v3 = round(v3, binary.LittleEndian.Uint64(s[80:]))
+		v4 = round(v4, binary.LittleEndian.Uint64(s[88:]))
+		v1 = round(v1, binary.LittleEndian.Uint64(s[96:]))
+		v2 = round(v2, binary.LittleEndian.Uint64(s[104:]))
+		v3 = round(v3, binary.LittleEndian.Uint64(s[112:]))
+		v4 = round(v4, binary.LittleEndian.Uint64(s[120:]))
+		v1 = round(v1, binary.LittleEndian.Uint64(s[128:]))
+		v2 = round(v2, binary.LittleEndian.Uint64(s[136:]))
+		v3 = round(v3, binary.LittleEndian.Uint64(s[144:]))
+		v4 = round(v4, binary.LittleEndian.Uint64(s[152:]))
+		v1 = round(v1, binary.LittleEndian.Uint64(s[160:]))
+		v2 = round(v2, binary.LittleEndian.Uint64(s[168:]))
+		v3 = round(v3, binary.LittleEndian.Uint64(s[176:]))
+		v4 = round(v4, binary.LittleEndian.Uint64(s[184:]))
+		v1 = round(v1, binary.LittleEndian.Uint64(s[192:]))
+		v2 = round(v2, binary.LittleEndian.Uint64(s[200:]))
+		v3 = round(v3, binary.LittleEndian.Uint64(s[208:]))
+		v4 = round(v4, binary.LittleEndian.Uint64(s[216:]))
+		v1 = round(v1, binary.LittleEndian.Uint64(s[224:]))
+		v2 = round(v2, binary.LittleEndian.Uint64(s[232:]))
+		v3 = round(v3, binary.LittleEndian.Uint64(s[240:]))
+		v4 = round(v4, binary.LittleEndian.Uint64(s[248:]))
+		h = bits.RotateLeft64(v1, 1) + bits.RotateLeft64(v2, 7) + bits.RotateLeft64(v3, 12) + bits.RotateLeft64(v4, 18)
+		h = avalanche(merge(merge(merge(merge(h, v1), v2), v3), v4) + BlockBytes)
+		if wait > 0 {
+			wait--
+			continue
+		}
+		wait = c.climb(h)
 	}
-	c.climb()
+	c.hash, c.wait = h, wait
+	return b
 }
 
-// climb stores a rung.
-func (c *Chain) climb() {
+// climb stores a rung and returns how many blocks come before the next one.
+func (c *Chain) climb(h uint64) int {
 	if c.rungs == maxRungs {
-		return
+		return 0
 	}
-	c.rung[c.rungs] = c.hash
+	c.rung[c.rungs] = h
 	c.rungs++
-	c.wait = stepAt(c.rungs) - 1
-	if c.blocks == ringBlock && !c.ringSet {
-		c.ring, c.ringSet = c.hash, true
+	if c.rungs == ringBlock && !c.ringSet {
+		c.ring, c.ringSet = h, true
 	}
+	return stepAt(c.rungs) - 1
 }
 
 // Border says that a message ends here.

@@ -39,32 +39,6 @@ func avalanche(h uint64) uint64 {
 	return h ^ h>>32
 }
 
-// hashBlock is XXH64 of one block. It is unrolled by four stripes because in
-// Wasm each turn of a Go loop costs a dispatch.
-func hashBlock(b *[BlockBytes]byte, seed uint64) uint64 {
-	v1, v2, v3, v4 := seed+prime1+prime2, seed+prime2, seed, seed-prime1
-	for i := 0; i <= BlockBytes-128; i += 128 {
-		s := (*[128]byte)(b[i : i+128])
-		v1 = round(v1, binary.LittleEndian.Uint64(s[0:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[8:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[16:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[24:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[32:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[40:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[48:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[56:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[64:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[72:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[80:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[88:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[96:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[104:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[112:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[120:]))
-	}
-	return avalanche(converge(v1, v2, v3, v4) + BlockBytes)
-}
-
 // hashBytes is XXH64 of b.
 func hashBytes(b []byte, seed uint64) uint64 {
 	h := seed + prime5

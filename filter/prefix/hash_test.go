@@ -31,9 +31,10 @@ func TestHashesAreXXH64(t *testing.T) {
 			}
 		}
 		for at := range 40 {
-			block := data[at : at+BlockBytes]
-			if got, want := hashBlock((*[BlockBytes]byte)(block), seed), library(block, seed); got != want {
-				t.Fatalf("hashBlock at %d, seed %d: %x, want %x", at, seed, got, want)
+			c := Chain{hash: seed}
+			rest := c.whole(data[at:])
+			if want := library(data[at:at+BlockBytes], seed); c.hash != want || len(rest) != len(data)-at-BlockBytes {
+				t.Fatalf("block at %d, seed %d: %x and %d bytes left, want %x", at, seed, c.hash, len(rest), want)
 			}
 		}
 	}

@@ -230,6 +230,16 @@ func (b *books) busy() bool {
 	return false
 }
 
+// alone says that no other worker has a seat, as last read.
+func (b *books) alone() bool {
+	for i := range b.page.seats() {
+		if i != b.seat && b.page.u32(b.page.seat(i)) != 0 {
+			return false
+		}
+	}
+	return b.seat >= 0
+}
+
 // publish copies this worker's accounts into its seat.
 func (b *books) publish() {
 	if b.seat < 0 {

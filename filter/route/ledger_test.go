@@ -73,6 +73,7 @@ func TestDeadWorkerLosesItsSeat(t *testing.T) {
 		t.Errorf("%d in flight, %d seats expired after it, want 1 and 1", total(), alive.Stats().Expired)
 	}
 	alive.Settle(&mine, t0+20000, OK, nil)
+	alive.Tick(t0 + 20000)
 	c.wantIdle(t, p, t0+20000)
 }
 
@@ -90,6 +91,7 @@ func TestLateWorkerIsCountedOnce(t *testing.T) {
 		t.Fatalf("%d in flight without the late worker, want 1", other.InFlight(0))
 	}
 	late.Settle(&a, now+1, OK, nil)
+	late.Tick(now + 1) // it took itself for alone
 	other.Tick(now + 2)
 	if other.InFlight(0) != 2 || late.Stats().Evicted != 1 {
 		t.Errorf("%d in flight, evicted %d, want 2 and 1", other.InFlight(0), late.Stats().Evicted)
@@ -232,6 +234,7 @@ func TestDamagedLedgerIsReplaced(t *testing.T) {
 		}
 		c.page(t)
 		r.Settle(&ticket, t0, OK, nil)
+		r.Tick(t0)
 		c.wantIdle(t, p, t0)
 	}
 	f(nil)
@@ -332,7 +335,7 @@ func TestConcurrentWorkers(t *testing.T) {
 
 func TestSharedCallsPerRequest(t *testing.T) {
 	p := fleet(8)
-	c := newCrew(p, 1)
+	c := newCrew(p, 2)
 	r := c.workers[0]
 	calls := func(stream bool) [2]int {
 		gets, sets := c.mem.Gets, c.mem.Sets
@@ -343,6 +346,10 @@ func TestSharedCallsPerRequest(t *testing.T) {
 		r.Settle(&ticket, t0+20, OK, nil)
 		return [2]int{c.mem.Gets - gets, c.mem.Sets - sets}
 	}
+	if got := calls(true); got != [2]int{2, 2} {
+		t.Errorf("stream, alone: %v reads and writes, want 2 and 2", got)
+	}
+	send(c.workers[1], 1000, t0, 1)
 	if got := calls(false); got != [2]int{2, 2} {
 		t.Errorf("one piece: %v reads and writes, want 2 and 2", got)
 	}

@@ -70,19 +70,13 @@ func (r *Router) FirstToken(t *Ticket, now int64, report *Report) {
 }
 
 // Settle takes the request out of the ledger. A second call does nothing, so
-// it may be called on every way out.
+// it may be called on every way out. Where no other worker has requests in
+// flight nobody waits for the news: it goes with this worker's next choice or
+// tick, and costs no call of the store.
 func (r *Router) Settle(t *Ticket, now int64, how Outcome, report *Report) {
-	if r.close(t, now, how, report) {
+	if r.close(t, now, how, report) && (how == Failed || !r.books.alone()) {
 		r.books.update(&r.table, now)
 	}
-}
-
-// SettleLater is Settle without a call of the store: this worker knows at
-// once, the others with this worker's next choice or tick. Until then they
-// take the replica for busier than it is by one request, which costs them
-// less than two calls for each request would.
-func (r *Router) SettleLater(t *Ticket, now int64, how Outcome, report *Report) {
-	r.close(t, now, how, report)
 }
 
 // close settles the ticket in this worker's own books, if it is open.

@@ -17,6 +17,7 @@ func TestSettleIsExactlyOnce(t *testing.T) {
 		t.Errorf("%d in flight, open %v, want 1 and closed", r.InFlight(0), a.Open())
 	}
 	r.Settle(&b, t0+10, OK, nil)
+	r.Tick(t0 + 10)
 	c.wantIdle(t, p, t0+10)
 }
 
@@ -75,6 +76,7 @@ func TestMoveEntersWhatWasLeftToEnvoy(t *testing.T) {
 	}
 	r.FirstToken(&ticket, t0+50, nil)
 	r.Settle(&ticket, t0+60, OK, nil)
+	r.Tick(t0 + 60)
 	c.wantIdle(t, p, t0+60)
 }
 
@@ -136,6 +138,7 @@ func TestOutputMovesTheClock(t *testing.T) {
 	_, ticket := send(r, 1600, t0, 1)
 	ticket.Output = 320
 	r.Settle(&ticket, t0, OK, nil)
+	r.Tick(t0)
 	if got := r.Clock(0); got != 120 {
 		t.Errorf("clock %d, want 120", got)
 	}
@@ -159,27 +162,32 @@ func TestReportsReachOtherWorkers(t *testing.T) {
 	}
 }
 
-// TestSettleLater makes no call of the store, and nothing is lost: the next
-// write, of a choice or a tick, has it.
-func TestSettleLater(t *testing.T) {
+// TestSettleAlone makes no call of the store while nobody else is there, and
+// nothing is lost: the next write, of a choice or a tick, has it.
+func TestSettleAlone(t *testing.T) {
 	p := fleet(1)
 	c := newCrew(p, 2)
 	r, other := c.workers[0], c.workers[1]
 	_, a := send(r, 1000, t0, 1)
 	_, b := send(r, 1000, t0, 1)
 	gets, sets := c.mem.Gets, c.mem.Sets
-	r.SettleLater(&a, t0+10, OK, nil)
-	r.SettleLater(&a, t0+10, OK, nil)
+	r.Settle(&a, t0+10, OK, nil)
+	r.Settle(&a, t0+10, OK, nil)
 	if c.mem.Gets != gets || c.mem.Sets != sets || a.Open() {
 		t.Errorf("%d reads and %d writes, open %v", c.mem.Gets-gets, c.mem.Sets-sets, a.Open())
 	}
-	_, d := send(r, 1000, t0+20, 1)
-	other.Tick(t0 + 20)
-	if n := other.InFlight(0); n != 2 {
-		t.Errorf("the other worker counts %d after the next choice, want 2", n)
+	_, d := send(other, 1000, t0+20, 1)
+	if n := other.InFlight(0); n != 3 {
+		t.Errorf("the other worker counts %d before the news, want 3", n)
 	}
-	r.SettleLater(&b, t0+30, Cancelled, nil)
-	r.SettleLater(&d, t0+30, OK, nil)
-	r.Tick(t0 + 40)
+	r.Tick(t0 + 25)
+	sets = c.mem.Sets
+	r.Settle(&b, t0+30, Cancelled, nil)
+	other.Tick(t0 + 30)
+	if n := other.InFlight(0); n != 1 || c.mem.Sets == sets {
+		t.Errorf("no longer alone, it is told at once: %d in flight, want 1", n)
+	}
+	other.Settle(&d, t0+40, OK, nil)
+	other.Tick(t0 + 40)
 	c.wantIdle(t, p, t0+40)
 }
