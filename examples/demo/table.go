@@ -28,9 +28,9 @@ func printTable(out io.Writer, results []result) {
 	row("TTFT p50", func(r result) string { return fmt.Sprintf("%.3f s", r.report.TTFTAt(0.5).Seconds()) })
 	row("TTFT p90", func(r result) string { return fmt.Sprintf("%.3f s", r.report.TTFTAt(0.9).Seconds()) })
 	row("share per replica", func(r result) string { return sharesText(r.shares) })
-	for _, r := range results {
+	for i, r := range results {
 		for _, b := range r.branches {
-			fmt.Fprintf(out, "  branch %-22s %6d\n", b.name, b.count)
+			fmt.Fprintf(out, "  %-*s%22d\n", 18+22*i, b.name, b.count)
 		}
 	}
 }
