@@ -48,10 +48,6 @@ func (s *stream) OnResponseHeaders(_ int, end bool) types.Action {
 	if !s.exchange.ReadsResponse() || !s.read(abi.ResponseHeaders) {
 		return types.ActionContinue
 	}
-	upstream, err := abi.Property("upstream\x00address")
-	if err != nil {
-		upstream = nil
-	}
 	return s.act(abi.ResponseHeaders, s.exchange.ResponseHeaders(&s.headers, upstream, end))
 }
 
@@ -87,6 +83,15 @@ func (s *stream) OnDone() bool { return true }
 func (s *stream) OnDelete() {
 	s.exchange.Settle(noDetails)
 	s.plugin.free = append(s.plugin.free, s)
+}
+
+// upstream is the address of the replica that answered.
+func upstream() []byte {
+	b, err := abi.Property("upstream\x00address")
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // details is the host's word on why an exchange ended, asked for only when it

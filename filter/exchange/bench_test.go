@@ -32,7 +32,7 @@ func BenchmarkExchange(b *testing.B) {
 					}
 				}
 				head.rest = answer
-				e.ResponseHeaders(head, e.address(), false)
+				e.ResponseHeaders(head, by(e.address()), false)
 				e.ResponseEnd()
 				e.Settle(noWord)
 				h.worker.Tally().Drain(drop)

@@ -121,10 +121,11 @@ func (e *Exchange) RequestBody(chunk []byte, end bool) *Verdict {
 // ReadsResponse says whether the answer's head is wanted.
 func (e *Exchange) ReadsResponse() bool { return e.phase == reading || e.phase == sent }
 
-// ResponseHeaders takes the answer's head. upstream is the address of the
-// replica that answered, as Envoy prints it; it is empty when Envoy or a
-// filter answered. end says that no body follows.
-func (e *Exchange) ResponseHeaders(h Headers, upstream []byte, end bool) *Verdict {
+// ResponseHeaders takes the answer's head. upstream gives the address of the
+// replica that answered, as Envoy prints it, empty when Envoy or a filter
+// answered; it is asked for only where that is in doubt. end says that no body
+// follows.
+func (e *Exchange) ResponseHeaders(h Headers, upstream func() []byte, end bool) *Verdict {
 	v := &e.worker.verdict
 	v.reset()
 	if !e.ReadsResponse() {
@@ -141,14 +142,18 @@ func (e *Exchange) ResponseHeaders(h Headers, upstream []byte, end bool) *Verdic
 }
 
 // takeHead learns from the head who answered and how loaded it is.
-func (e *Exchange) takeHead(v *Verdict, upstream []byte) {
-	e.answeredLen = copy(e.answeredBy[:], upstream)
+func (e *Exchange) takeHead(v *Verdict, upstream func() []byte) {
 	if e.answer.reported && !e.head.askedLoad {
 		v.remove(loadReportHeader)
 		v.remove(loadBinaryHeader)
 	}
-	if len(upstream) > 0 {
-		e.takeUpstream(upstream)
+	address := e.address()
+	if e.named < 0 || e.pool.doubts(&e.answer, e.sentAt) {
+		address = upstream()
+	}
+	e.answeredLen = copy(e.answeredBy[:], address)
+	if len(address) > 0 {
+		e.takeUpstream(e.answeredBy[:e.answeredLen])
 		e.takeReport()
 	}
 	e.answer.report = nil
@@ -163,6 +168,14 @@ func (e *Exchange) takeHead(v *Verdict, upstream []byte) {
 	}
 }
 
+// address is that of the replica named first.
+func (e *Exchange) address() []byte {
+	if e.named < 0 {
+		return nil
+	}
+	return e.pool.router.Address(e.named)
+}
+
 // takeUpstream corrects the account and the index if another replica answered
 // than the one named first, and if the answer is a refusal.
 func (e *Exchange) takeUpstream(upstream []byte) {
@@ -172,6 +185,7 @@ func (e *Exchange) takeUpstream(upstream []byte) {
 		if e.named >= 0 {
 			e.worker.tally.add(e.pool.series.misses, 1)
 			e.withdraw(e.named)
+			e.pool.missedAt = e.sentAt
 		}
 		r.Move(&e.ticket, e.worker.env.Now(), slot, e.uncachedAt(slot), e.named >= 0)
 		e.record(slot)

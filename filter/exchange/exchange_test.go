@@ -13,6 +13,8 @@ import (
 
 func noWord() []byte { return nil }
 
+func by(address []byte) func() []byte { return func() []byte { return address } }
+
 func chatBody(text string, stream bool) []byte {
 	return fmt.Appendf(nil, `{"model":"m","stream":%v,"messages":[{"role":"user","content":%q}]}`, stream, text)
 }
@@ -28,8 +30,6 @@ func (h *native) open(t *testing.T, w *Worker, body []byte) *Exchange {
 	}
 	return e
 }
-
-func (e *Exchange) address() []byte { return e.pool.router.Address(e.named) }
 
 func ok() Headers { return headersOf(map[string]string{":status": "200"}) }
 
@@ -58,9 +58,9 @@ func TestSettledOnEveryWayOut(t *testing.T) {
 			t.Errorf("%s: outcome %v counted %d times of %d", name, want, e.series.outcomes[want].Pending, got)
 		}
 	}
-	head := func(e *Exchange, end bool) { e.ResponseHeaders(ok(), e.address(), end) }
+	head := func(e *Exchange, end bool) { e.ResponseHeaders(ok(), by(e.address()), end) }
 	stream := func(e *Exchange) {
-		e.ResponseHeaders(headersOf(map[string]string{":status": "200", "content-type": "text/event-stream"}), e.address(), false)
+		e.ResponseHeaders(headersOf(map[string]string{":status": "200", "content-type": "text/event-stream"}), by(e.address()), false)
 	}
 	f("client leaves before the head", ClientCancelled, func(*Exchange) {})
 	f("whole answer", OK, func(e *Exchange) { head(e, false); e.ResponseEnd() })
@@ -77,14 +77,14 @@ func TestSettledOnEveryWayOut(t *testing.T) {
 		e.ResponseEnd()
 	})
 	f("Envoy answers", LocalReply, func(e *Exchange) {
-		e.ResponseHeaders(headersOf(map[string]string{":status": "503"}), nil, true)
+		e.ResponseHeaders(headersOf(map[string]string{":status": "503"}), by(nil), true)
 	})
 	f("another replica answers", OK, func(e *Exchange) {
-		e.ResponseHeaders(ok(), e.pool.router.Address(1-e.named), true)
+		e.ResponseHeaders(ok(), by(e.pool.router.Address(1-e.named)), true)
 	})
-	f("a stranger answers", OK, func(e *Exchange) { e.ResponseHeaders(ok(), []byte("10.9.9.9:1"), true) })
+	f("a stranger answers", OK, func(e *Exchange) { e.ResponseHeaders(ok(), by([]byte("10.9.9.9:1")), true) })
 	f("replica refuses", OK, func(e *Exchange) {
-		e.ResponseHeaders(headersOf(map[string]string{":status": "503"}), e.address(), true)
+		e.ResponseHeaders(headersOf(map[string]string{":status": "503"}), by(e.address()), true)
 	})
 }
 
@@ -109,7 +109,7 @@ func TestOddOrderOfEvents(t *testing.T) {
 			e.RequestHeaders(headersOf(map[string]string{":method": "POST", ":path": "/v1/completions"}), false)
 		},
 		func(e *Exchange) { e.RequestBody([]byte(`{"model":"m","prompt":"x"}`), true) },
-		func(e *Exchange) { e.ResponseHeaders(ok(), []byte("10.0.0.1:8000"), false) },
+		func(e *Exchange) { e.ResponseHeaders(ok(), by([]byte("10.0.0.1:8000")), false) },
 		func(e *Exchange) { e.ResponseBody([]byte("data: x\n\n")) },
 		func(e *Exchange) { e.ResponseEnd() },
 		func(e *Exchange) { e.Settle(noWord) },
@@ -153,7 +153,7 @@ func TestWorkersShare(t *testing.T) {
 	b := h.newWorker(a.config, 99)
 	prompt := chatBody(strings.Repeat("warm ", 500), false)
 	first := h.open(t, a, prompt)
-	first.ResponseHeaders(ok(), first.address(), true)
+	first.ResponseHeaders(ok(), by(first.address()), true)
 	first.Settle(noWord)
 	h.now += 60_000
 	second := h.open(t, b, prompt)
@@ -206,6 +206,7 @@ func TestNoGarbage(t *testing.T) {
 	head := &mapHeaders{}
 	pairs := headersOf(map[string]string{":method": "POST", ":path": "/v1/chat/completions", "x-request-id": "abc"}).rest
 	body := chatBody(strings.Repeat("some text ", 3000), true)
+	self := by(nil)
 	event := []byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n")
 	answer := headersOf(map[string]string{":status": "200", "content-type": "text/event-stream"}).rest
 	e := h.worker.NewExchange()
@@ -216,7 +217,7 @@ func TestNoGarbage(t *testing.T) {
 		e.RequestHeaders(head, false)
 		e.RequestBody(body, true)
 		head.rest = answer
-		e.ResponseHeaders(head, e.address(), false)
+		e.ResponseHeaders(head, self, false)
 		e.ResponseBody(event)
 		e.ResponseEnd()
 		e.Settle(noWord)
@@ -237,7 +238,7 @@ func TestSharedBudget(t *testing.T) {
 		h.store.Gets, h.store.Sets = 0, 0
 		e := h.open(t, h.worker, chatBody(strings.Repeat("0123456789abcdef", size/16), stream))
 		typ := map[bool]string{true: "text/event-stream", false: "application/json"}[stream]
-		e.ResponseHeaders(headersOf(map[string]string{":status": "200", "content-type": typ}), e.address(), false)
+		e.ResponseHeaders(headersOf(map[string]string{":status": "200", "content-type": typ}), by(e.address()), false)
 		e.ResponseBody([]byte("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n"))
 		e.ResponseEnd()
 		e.Settle(noWord)
@@ -263,11 +264,59 @@ func FuzzExchange(f *testing.F) {
 			body = body[max(int(cut), 1):]
 		}
 		e.RequestBody(body, true)
-		e.ResponseHeaders(headersOf(map[string]string{":status": "200", "content-type": "text/event-stream", "endpoint-load-metrics": string(report)}), []byte("10.0.0.1:8000"), false)
+		e.ResponseHeaders(headersOf(map[string]string{":status": "200", "content-type": "text/event-stream", "endpoint-load-metrics": string(report)}), by([]byte("10.0.0.1:8000")), false)
 		e.ResponseBody(answer)
 		e.Settle(noWord)
 		if n := h.inFlight(); n != 0 {
 			t.Fatalf("%d still on the books", n)
 		}
 	})
+}
+
+// TestAsksWhoAnsweredInDoubtOnly counts the questions to the host.
+func TestAsksWhoAnsweredInDoubtOnly(t *testing.T) {
+	h := newNative(t, 2, "")
+	asked := 0
+	one := func(attempts, status string, other bool) {
+		e := h.open(t, h.worker, chatBody("x", false))
+		e.ResponseHeaders(headersOf(map[string]string{":status": status, "x-envoy-attempt-count": attempts}), func() []byte {
+			asked++
+			if other {
+				return e.pool.router.Address(1 - e.named)
+			}
+			return e.address()
+		}, true)
+		e.Settle(noWord)
+	}
+	want := func(n int, what string) {
+		t.Helper()
+		if asked != n {
+			t.Errorf("%s: asked %d times, want %d", what, asked, n)
+		}
+		asked = 0
+	}
+	for range 2 * doubtEvery {
+		one("1", "200", false)
+	}
+	want(2, "first attempts")
+	one("2", "200", false)
+	want(1, "a second attempt")
+	one("1", "503", false)
+	want(1, "a failure")
+	one("", "200", false)
+	want(1, "no count")
+	h.now += 5000 // the failed replica is no longer avoided
+	for range doubtEvery {
+		one("1", "200", true)
+	}
+	want(4, "the cluster knows another address: found by chance, then looked at each time")
+	for range 10 {
+		one("1", "200", false)
+	}
+	want(10, "soon after that")
+	h.now += doubtMillis + 1
+	for range doubtEvery {
+		one("1", "200", false)
+	}
+	want(1, "long after that")
 }

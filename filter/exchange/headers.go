@@ -18,6 +18,10 @@ const (
 	askLoadHeader    = "endpoint-load-metrics-format"
 	loadReportHeader = "endpoint-load-metrics"
 	loadBinaryHeader = "endpoint-load-metrics-bin"
+
+	// attemptHeader is Envoy's, if the virtual host has
+	// include_attempt_count_in_response.
+	attemptHeader = "x-envoy-attempt-count"
 )
 
 // Properties of filter state, below "wasm.": the native filters behind this
@@ -127,6 +131,7 @@ func dialectOf(path []byte) dialect {
 // into the header map and is valid as long as that is.
 type responseHead struct {
 	status   int
+	first    bool // Envoy says that it is the first replica asked
 	stream   bool // an event stream
 	report   []byte
 	binary   bool // report is the protobuf form
@@ -145,6 +150,8 @@ func (r *responseHead) read(h Headers) {
 			r.status = atoi(value)
 		case "content-type":
 			r.stream = bytes.HasPrefix(value, []byte("text/event-stream"))
+		case attemptHeader:
+			r.first = string(value) == "1"
 		case loadReportHeader:
 			r.report, r.binary, r.reported = value, false, true
 		case loadBinaryHeader:

@@ -21,7 +21,7 @@ func TestLogIsJSON(t *testing.T) {
 	h := newNative(t, 2, "")
 	e := h.open(t, h.worker, chatBody("x", false))
 	e.choice.Load.At, e.choice.Load.Waiting, e.choice.Load.KV, e.choice.Load.Hit = h.now-40, 3, 0.41, float32(math.NaN())
-	e.ResponseHeaders(ok(), e.address(), true)
+	e.ResponseHeaders(ok(), by(e.address()), true)
 	var line struct {
 		Time, Pool, Model, Branch, Replica, Answered, Outcome string
 		Tier, Matched, Prompt, Candidates, Status             int

@@ -183,7 +183,7 @@ func (h *native) answer(e *Exchange, replica string, answer *transcript.Answer, 
 	r.Status = max(answer.Status, 200)
 	r.ClientHeaders = map[string]string{":status": strconv.Itoa(r.Status)}
 	maps.Copy(r.ClientHeaders, answer.Headers)
-	apply(e.ResponseHeaders(headersOf(r.ClientHeaders), []byte(replica), answer.Body == ""), r.ClientHeaders)
+	apply(e.ResponseHeaders(headersOf(r.ClientHeaders), by([]byte(replica)), answer.Body == ""), r.ClientHeaders)
 	r.ClientBody = []byte(answer.Body)
 	for i := range r.ClientBody {
 		e.ResponseBody(r.ClientBody[i : i+1])

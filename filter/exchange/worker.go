@@ -37,6 +37,9 @@ type pool struct {
 	series  *poolSeries
 	warm    []prefix.Replica // by slot, for the text index
 	matched []uint32         // by slot, tokens
+
+	answers  uint32 // so far, see doubts
+	missedAt int64  // when another replica than the one named last answered; 0 = never
 }
 
 // scratch is memory that verdicts point into.
