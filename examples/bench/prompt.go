@@ -24,10 +24,10 @@ type chatBody struct {
 	Stream    bool      `json:"stream,omitempty"`
 }
 
-// prompts writes the bodies of the conversations, each of about size bytes: a system prompt, a document, and turns about
-// it. There are line breaks, quotes and letters beyond ASCII in them, as in what people send.
+// prompts writes the bodies of the conversations, each of about size bytes: a system prompt, a document, and, if it is a long
+// one, turns about it. There are line breaks, quotes and letters beyond ASCII in them, as in what people send.
 func prompts(size int, stream bool) ([][]byte, error) {
-	const turns = 6
+	turns := 1 + min(size>>13, 8)
 	words := size / 5 // a word has that many bytes and more, with its share of marks
 	script := load.NewScript(load.Shape{
 		Users: conversations, Conversations: 1, Turns: turns, SystemPrompts: conversations,

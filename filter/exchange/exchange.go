@@ -59,7 +59,7 @@ func (w *Worker) NewExchange() *Exchange {
 func (e *Exchange) Reset() {
 	e.phase, e.named, e.pool, e.series = idle, -1, nil, nil
 	e.tree, e.replied, e.reported, e.ended, e.explained = false, false, false, false, false
-	e.ticket, e.choice = route.Ticket{}, route.Choice{}
+	e.ticket, e.choice.N = route.Ticket{}, 0 // Choose fills in the rest
 	e.sentAt, e.firstAt, e.answeredLen = 0, 0, 0
 	e.answer, e.reason = responseHead{}, NoReason
 }
