@@ -15,13 +15,13 @@ func (e *Exchange) decide(v *Verdict) {
 	w := e.worker
 	e.sentAt = w.env.Now()
 	request := e.read()
-	model := request.Model.Bytes()
-	p, found := w.poolOf(model)
-	e.pool, e.series = p, p.series.of(model)
 	if w.sequence == 0 {
 		w.adopt()
 	}
-	if !found && w.config.UnknownModel == "reject" {
+	model := request.Model.Bytes()
+	p, found := w.poolOf(model)
+	e.pool, e.series = p, p.series.of(model)
+	if !found && w.config.UnknownModel == "reject" && w.knowsModels() {
 		e.refuse(v, 404, UnknownModel, "The model `"+string(model)+"` does not exist.", "model")
 		return
 	}

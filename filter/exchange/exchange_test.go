@@ -136,6 +136,28 @@ func TestNoStateLeavesItToEnvoy(t *testing.T) {
 	}
 }
 
+func TestNoModelIsUnknownBeforeTheFirstState(t *testing.T) {
+	h := newNative(t, 1, `{"unknown_model":"reject"}`)
+	state := h.store
+	h.store = shared.NewMem()
+	h.worker = h.newWorker(h.worker.config, 3)
+	ask := func() int {
+		r, err := h.Do(&transcript.Request{Path: "/v1/completions", BodyText: `{"model":"m","prompt":"x"}`}, &transcript.Answer{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Status
+	}
+	if got := ask(); got != 200 {
+		t.Errorf("before the first state: %d, want 200", got)
+	}
+	h.store = state
+	h.worker = h.newWorker(h.worker.config, 4)
+	if got := ask(); got != 200 {
+		t.Errorf("a known model in a fresh worker's first request: %d, want 200", got)
+	}
+}
+
 func TestNoReplicaCanBeRefused(t *testing.T) {
 	h := newNative(t, 1, `{"no_replica":"reject"}`)
 	h.publish(t, &state.Snapshot{Epoch: 1, Generation: 2, Pools: []state.Pool{{Name: "default"}}})

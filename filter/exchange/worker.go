@@ -205,3 +205,14 @@ func (w *Worker) poolOf(model []byte) (p *pool, found bool) {
 	}
 	return w.pools[0], false
 }
+
+// knowsModels says whether there is any ground to call a model unknown: before
+// the first state there is none, but for the configuration.
+func (w *Worker) knowsModels() bool {
+	for _, p := range w.pools {
+		if len(p.known) > 0 {
+			return true
+		}
+	}
+	return false
+}
