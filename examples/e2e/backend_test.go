@@ -36,11 +36,13 @@ type arrival struct {
 
 // backends starts replicas that answer 200 with their address and the hash of
 // what they got, under a path only the client's requests take.
-func backends(t *testing.T, n int) []*backend {
+func backends(t *testing.T, n int) []*backend { t.Helper(); return backendsAt(t, "127.0.0.1:0", n) }
+
+func backendsAt(t *testing.T, address string, n int) []*backend {
 	t.Helper()
 	list := make([]*backend, n)
 	for i := range list {
-		list[i] = &backend{t: t, address: "127.0.0.1:0"}
+		list[i] = &backend{t: t, address: address}
 		list[i].listen()
 		t.Cleanup(list[i].stop)
 	}

@@ -172,3 +172,80 @@ func TestReplicasFile(t *testing.T) {
 		return len(list[2].arrivals()) > 0
 	})
 }
+
+// TestIPv6 has replicas at [::1], one of them spelled out: metrics, routing and
+// the override must all know it for the same replica.
+func TestIPv6(t *testing.T) {
+	list := backendsAt(t, "[::1]:0", 2)
+	spelled := strings.Replace(list[1].address, "[::1]", "[0:0:0:0:0:0:0:1]", 1)
+	h := start(t, "-replicas", list[0].address+","+spelled, "-workers", "1")
+	for i := range 6 {
+		body := message(fmt.Sprint(i) + strings.Repeat(" warm", 500))
+		first := post(fresh, h.url+"/v1/chat/completions", body)
+		again := post(fresh, h.url+"/v1/chat/completions", body, "x-warmlane-explain", "1")
+		if home, at := first.where(t), again.where(t); home != at || again.branch() != "cache_hit" {
+			t.Errorf("prompt %d went to %s, then to %s (%s)", i, home, at, again.branch())
+		}
+	}
+	if n := strings.Count(h.get(h.control+"/v1/pools"), `"address": "[::1]:`); n != 2 {
+		t.Errorf("control knows %d replicas at [::1], want 2: %s", n, h.get(h.control+"/v1/pools"))
+	}
+	if n := h.series("warmlane_override_misses_total"); n != 0 {
+		t.Errorf("%v override misses", n)
+	}
+	h.settled()
+}
+
+// TestDraining marks the warmest replica: its stream ends in peace, nothing new
+// goes there, and it comes back when the mark is gone.
+func TestDraining(t *testing.T) {
+	list := backends(t, 2)
+	for _, b := range list {
+		b.answer = func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			if strings.Contains(string(body), "long stream") {
+				w.Header().Set("content-type", "text/event-stream")
+				for range 30 {
+					fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n")
+					w.(http.Flusher).Flush()
+					time.Sleep(100 * time.Millisecond)
+				}
+				fmt.Fprint(w, "data: [DONE]\n\n")
+				return
+			}
+			fmt.Fprintf(w, `{"replica":%q}`, b.address)
+		}
+	}
+	file := t.TempDir() + "/replicas"
+	both := list[0].address + "\n" + list[1].address + "\n"
+	write(t, file, both)
+	h := start(t, "-replicas-file", file, "-workers", "2")
+	body := message(strings.Repeat("prompt that is warm ", 200))
+	first := post(fresh, h.url+"/v1/chat/completions", body)
+	home := first.where(t)
+	stream := make(chan reply, 1)
+	go func() {
+		stream <- post(fresh, h.url+"/v1/chat/completions", message(strings.Repeat("prompt that is warm ", 200)+"long stream"))
+	}()
+	time.Sleep(300 * time.Millisecond)
+	write(t, file, strings.Replace(both, home, home+" draining", 1))
+	time.Sleep(time.Second)
+	for range 20 {
+		r := post(fresh, h.url+"/v1/chat/completions", body)
+		if r.where(t) == home {
+			t.Fatal("a new request went to a draining replica")
+		}
+	}
+	if r := <-stream; r.status != 200 || !strings.HasSuffix(string(r.body), "[DONE]\n\n") {
+		t.Errorf("the stream ended with status %d, %v", r.status, r.err)
+	}
+	write(t, file, both)
+	h.eventually(10*time.Second, "the replica gets requests again", func() bool {
+		for i := range 10 {
+			r := post(fresh, h.url+"/v1/chat/completions", message(fmt.Sprint(time.Now().UnixNano(), i)))
+			if r.where(t) == home {
+				return true
+			}
+		}
+		return false
+	})
+}

@@ -97,7 +97,7 @@ func (v *worker) place(now int64, r *Request, dice uint64, t *route.Ticket) int 
 	for slot := range v.replicas {
 		v.replicas[slot] = v.replica(slot)
 	}
-	v.index.Lookup(&chain, 0, v.replicas, v.matched)
+	v.index.Lookup(&chain, 0, v.replicas, v.matched, now)
 	for slot := range v.matched {
 		v.matched[slot] /= bytesPerToken
 	}
