@@ -12,7 +12,11 @@ import (
 )
 
 // store is the host's shared data as the core knows it.
-type store struct{}
+type store struct {
+	sets uint32
+}
+
+func (s *store) Sets() uint32 { return s.sets }
 
 func (*store) Get(key []byte) ([]byte, uint32, error) {
 	value, cas, err := abi.Shared(key)
@@ -22,9 +26,11 @@ func (*store) Get(key []byte) ([]byte, uint32, error) {
 	return value, cas, err
 }
 
-func (*store) Set(key, value []byte, cas uint32) error {
+func (s *store) Set(key, value []byte, cas uint32) error {
 	err := abi.SetShared(key, value, cas)
-	if errors.Is(err, types.ErrorStatusCasMismatch) {
+	if err == nil {
+		s.sets++
+	} else if errors.Is(err, types.ErrorStatusCasMismatch) {
 		err = shared.ErrCAS
 	}
 	return err

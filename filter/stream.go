@@ -106,11 +106,7 @@ func details() []byte {
 
 func noDetails() []byte { return nil }
 
-func (s *stream) read(m abi.MapType) bool {
-	pairs, err := abi.HeaderPairs(m)
-	s.headers = pairs
-	return err == nil
-}
+func (s *stream) read(m abi.MapType) bool { return abi.ReadHeaders(m, &s.headers) == nil }
 
 // chunk gives the bytes of a body that a callback speaks of.
 func chunk(b abi.BufferType, size int) []byte {

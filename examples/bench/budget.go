@@ -21,7 +21,7 @@ var streamBudget = budget{cpu: 1.2}
 // budgetOf finds what a contestant may cost in a row. Only Warmlane has a budget.
 func budgetOf(name string, w row) budget {
 	switch {
-	case name != "warmlane":
+	case name != warmlane:
 		return budget{}
 	case w.stream:
 		return streamBudget

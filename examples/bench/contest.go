@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 
@@ -17,16 +19,20 @@ type contestant struct {
 }
 
 // contestants lists all that can be measured. The first is what the others are compared with, and it is as bare as an Envoy can be:
-// whatever envoy.yaml has beside a listener, a route and a cluster is on Warmlane's bill.
+// whatever envoy.yaml has beside a listener, a route and a cluster is on Warmlane's bill, access log and retries included. Two
+// more tell where that bill comes from: logged is plain with that access log and those retries, unlogged is Warmlane without a log.
 var contestants = []contestant{
 	{plain, func(t *tree) { bare(t); t.drop(filtersPath + "/buffer") }},
 	{"buffer", bare},
+	{warmlane, func(*tree) {}},
 	{"logged", func(t *tree) { undress(t); t.drop(filtersPath + "/buffer") }},
-	{"warmlane", func(*tree) {}},
 	{"unlogged", func(t *tree) { withoutLog(t); mute(t) }},
 }
 
-const plain = "plain"
+const (
+	plain    = "plain"
+	warmlane = "warmlane"
+)
 
 // Places in envoy.yaml.
 const (
@@ -59,11 +65,11 @@ func bare(t *tree) {
 	t.drop(vhostPath + "/request_body_buffer_limit")
 	t.drop("stats_config")
 	t.drop("overload_manager")
-	if routes, ok := t.get(vhostPath + "/routes").([]any); ok {
-		for _, r := range routes {
-			route := &tree{root: r.(object)}
-			route.drop("route/retry_policy")
-		}
+	routes, _ := t.get(vhostPath + "/routes").([]any)
+	for _, each := range routes {
+		route, _ := each.(object)
+		action, _ := route["route"].(object)
+		delete(action, "retry_policy")
 	}
 }
 
@@ -71,35 +77,23 @@ func withoutLog(t *tree) { t.drop(hcmPath + "/access_log") }
 
 // mute keeps the filter from writing a line that nobody reads.
 func mute(t *tree) {
-	var config object
-	text, _ := t.get(wasmPath + "/configuration/value").(string)
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil && t.err == nil {
-		t.err = err
-		return
+	const path = wasmPath + "/configuration/value"
+	text, _ := t.get(path).(string)
+	config := &tree{}
+	config.err = json.Unmarshal([]byte(text), &config.root)
+	config.set("piggyback/log", false)
+	out, err := json.Marshal(config.root)
+	if t.err == nil {
+		t.err = errors.Join(config.err, err)
 	}
-	piggyback, _ := config["piggyback"].(object)
-	piggyback = maps.Clone(piggyback)
-	if piggyback == nil {
-		piggyback = object{}
-	}
-	piggyback["log"] = false
-	config["piggyback"] = piggyback
-	out, err := yaml.Marshal(config)
-	if err == nil {
-		out, err = yaml.YAMLToJSON(out)
-	}
-	if err != nil && t.err == nil {
-		t.err = err
-	}
-	t.set(wasmPath+"/configuration/value", string(out))
+	t.set(path, string(out))
 }
 
 // site is where the parts of this run are.
 type site struct {
-	replicas  []string // HOST:PORT
-	control   string   // HOST:PORT
-	wasm      string   // path
-	accessLog string   // path
+	replicas []string // HOST:PORT
+	control  string   // HOST:PORT
+	wasm     string   // path
 }
 
 // fitted is envoy.yaml for a contestant at a site.
@@ -128,10 +122,11 @@ func settle(t *tree, s site) {
 	logs, _ := t.get(hcmPath + "/access_log").([]any)
 	for _, each := range logs {
 		log, _ := each.(object)
-		config, _ := log["typed_config"].(object)
-		log["name"] = "envoy.access_loggers.file"
-		config["@type"] = "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog"
-		config["path"] = s.accessLog
+		if config, ok := log["typed_config"].(object); ok {
+			log["name"] = "envoy.access_loggers.file"
+			config["@type"] = "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog"
+			config["path"] = os.DevNull // formed and written, but not kept
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func open(ctx context.Context, o options, list []contestant) (h *house, err erro
 	if h.generator, err = installGenerator(ctx, o.cache); err != nil {
 		return h, err
 	}
-	s := site{accessLog: filepath.Join(h.dir, "access.log")}
+	var s site
 	if s.wasm, err = filepath.Abs(filepath.Join(o.build, "warmlane.wasm")); err != nil {
 		return h, err
 	}

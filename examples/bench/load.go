@@ -32,7 +32,7 @@ func installGenerator(ctx context.Context, dir string) (string, error) {
 		return path, nil
 	}
 	cmd := exec.CommandContext(ctx, "go", "install", generator+"@"+generatorVersion)
-	cmd.Env = append(os.Environ(), "GOBIN="+dir)
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go install %s@%s: %w: %s", generator, generatorVersion, err, out)
 	}

@@ -38,14 +38,14 @@ type options struct {
 }
 
 func parseFlags(args []string, help io.Writer) (options, error) {
-	o := options{names: []string{"buffer", "warmlane"}, sizes: []int{2 << 10, 32 << 10, 220 << 10}, connections: []int{1, 8, 32}}
+	o := options{names: []string{"buffer", warmlane}, sizes: []int{2 << 10, 32 << 10, 220 << 10}, connections: []int{1, 8, 32}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(help)
 	flags.StringVar(&o.build, "build", "build", "`DIR` with warmlane.wasm and control; bench.json goes there")
 	flags.StringVar(&o.config, "config", "examples/quickstart/envoy.yaml", "`FILE` with Warmlane's Envoy configuration")
 	flags.StringVar(&o.envoy, "envoy", "", "`PATH` of the Envoy to run (default: a pinned version, fetched once)")
 	flags.StringVar(&o.cache, "cache", ".cache", "`DIR` where the load generator is installed")
-	flags.Func("envoys", "`NAMES` of those to compare with plain, of buffer, warmlane, unlogged (Warmlane without its access log),\nlogged (plain with envoy.yaml's access log and retries) (default buffer,warmlane)", words(&o.names))
+	flags.Func("envoys", "`NAMES` of those to compare with plain, of buffer, warmlane, logged (plain with envoy.yaml's access log and retries),\nunlogged (Warmlane without its access log) (default buffer,warmlane)", words(&o.names))
 	flags.IntVar(&o.workers, "workers", 1, "worker threads of each Envoy")
 	flags.IntVar(&o.rounds, "rounds", 10, "rounds of each row")
 	flags.Float64Var(&o.seconds, "seconds", 1, "`SECONDS` for each contestant in each round, at least 1")

@@ -8,8 +8,7 @@ import (
 	"github.com/warmlane/warmlane/examples/internal/load"
 )
 
-// conversations is how many different ones there are of each size. They part at the first message, so each is warm
-// on a replica of its own choosing.
+// conversations is how many different ones there are of each size. Some share their system prompt, as users do.
 const conversations = 8
 
 type message struct {

@@ -37,7 +37,11 @@ func (c *contexts) stream(k event, id, n, end uint32) (answer uint32) {
 	if e == nil {
 		return c.notStream(k, id)
 	}
-	defer c.guard()
+	defer func() { // guard, without a wrapper that brings it c
+		if r := recover(); r != nil {
+			c.panicked(r)
+		}
+	}()
 	if k >= logged {
 		return c.ending(k, e)
 	}

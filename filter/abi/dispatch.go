@@ -58,8 +58,9 @@ func (c *contexts) inWork() uint32 {
 	return c.current
 }
 
-// guard is deferred by every call into the filter. It must itself be the
-// deferred function, for only that may recover.
+// guard is deferred by every call into the filter, but for stream, which saves
+// a call and does the same. It must itself be the deferred function, for only
+// that may recover.
 func (c *contexts) guard() {
 	if r := recover(); r != nil {
 		c.panicked(r)

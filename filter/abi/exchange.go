@@ -9,7 +9,7 @@ package abi
 // A map is there from its own callback on, for as long as that has not answered
 // Continue, and again in OnLog; in between, Envoy answers
 // types.ErrorStatusBadArgument. Whoever needs several headers asks for
-// HeaderPairs once: that costs little more than one Header.
+// ReadHeaders once: that costs little more than one Header.
 func Header(m MapType, name string) ([]byte, error) {
 	headerBuffer.expect()
 	return headerBuffer.fetch(hostGetHeader(uint32(m), name, &result.data, &result.size))
@@ -22,8 +22,8 @@ func AppendHeader(dst []byte, m MapType, name string) ([]byte, error) {
 	return append(dst, value...), err
 }
 
-// HeaderPairs gives a whole map, valid until the next call of HeaderPairs. A map
-// that does not exist is empty.
+// HeaderPairs gives a whole map, checked and valid until the next call of
+// HeaderPairs or ReadHeaders. A map that does not exist is empty.
 func HeaderPairs(m MapType) (Pairs, error) {
 	pairsBuffer.expect()
 	b, err := pairsBuffer.fetch(hostGetHeaderMap(uint32(m), &result.data, &result.size))
@@ -31,6 +31,19 @@ func HeaderPairs(m MapType) (Pairs, error) {
 		return Pairs{}, err
 	}
 	return ParsePairs(b)
+}
+
+// ReadHeaders is HeaderPairs for the path of every request: into walks the map
+// without a walk before to check it, so Next may stop early (Pairs.Err). On an
+// error into is empty.
+func ReadHeaders(m MapType, into *Pairs) error {
+	pairsBuffer.expect()
+	b, err := pairsBuffer.fetch(hostGetHeaderMap(uint32(m), &result.data, &result.size))
+	if err != nil {
+		into.clear()
+		return err
+	}
+	return into.begin(b)
 }
 
 // HeaderBytes is the size of all names and values of a map. The host does not

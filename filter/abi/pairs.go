@@ -22,68 +22,88 @@ var (
 	ErrPairsMalformed = errors.New("header map: lengths do not fit the data")
 )
 
-// Pairs is a decoded header map: a view into the bytes it was parsed from. The
-// zero Pairs is empty. Encoding, all little-endian: u32 count; count times (u32
-// name length, u32 value length); then each name and each value followed by a
-// zero byte. An empty map may also be no byte at all or a single zero byte.
+// Pairs walks a header map: a view into the bytes it was made from. The zero
+// Pairs is empty. Encoding, all little-endian: u32 count; count times (u32 name
+// length, u32 value length); then each name and each value followed by a zero
+// byte. An empty map may also be no byte at all or a single zero byte.
 type Pairs struct {
-	sizes, data []byte
+	bytes    []byte
+	left     uint32 // headers to come
+	size, at uint32 // where the next one's lengths and name lie
+	broken   bool   // it was not where it should be
 }
 
 // ParsePairs checks the whole encoding, so that walking the result cannot fail.
 func ParsePairs(b []byte) (Pairs, error) {
-	if len(b) == 0 || len(b) == 1 && b[0] == 0 {
-		return Pairs{}, nil
+	var p Pairs
+	if err := p.begin(b); err != nil {
+		return Pairs{}, err
 	}
-	if len(b) > MaxPairsBytes {
-		return Pairs{}, ErrPairsTooLarge
+	walk := p
+	for _, _, ok := walk.Next(); ok; {
+		_, _, ok = walk.Next()
 	}
-	if len(b) < 4 {
-		return Pairs{}, ErrPairsMalformed
-	}
-	count := binary.LittleEndian.Uint32(b)
-	if count > MaxPairs {
-		return Pairs{}, ErrPairsTooLarge
-	}
-	end := 4 + 8*int(count)
-	if end > len(b) {
-		return Pairs{}, ErrPairsMalformed
-	}
-	p := Pairs{sizes: b[4:end], data: b[end:]}
-	if !p.fits() {
+	if walk.broken || p.bytes != nil && int(walk.at) != len(b) {
 		return Pairs{}, ErrPairsMalformed
 	}
 	return p, nil
 }
 
-// fits reports whether the lengths add up to the data and every terminator is
-// in its place.
-func (p Pairs) fits() bool {
-	at := uint64(0)
-	for rest := p.sizes; len(rest) > 0; rest = rest[4:] {
-		at += uint64(binary.LittleEndian.Uint32(rest))
-		if at >= uint64(len(p.data)) || p.data[at] != 0 {
-			return false
-		}
-		at++
+// begin makes p walk b. It checks what the walk relies on; whether the lengths
+// lead to headers is seen only then.
+func (p *Pairs) begin(b []byte) error {
+	p.clear()
+	if len(b) == 0 || len(b) == 1 && b[0] == 0 {
+		return nil
 	}
-	return at == uint64(len(p.data))
+	if len(b) > MaxPairsBytes {
+		return ErrPairsTooLarge
+	}
+	if len(b) < 4 {
+		return ErrPairsMalformed
+	}
+	count := binary.LittleEndian.Uint32(b)
+	if count > MaxPairs {
+		return ErrPairsTooLarge
+	}
+	if 4+8*int(count) > len(b) {
+		return ErrPairsMalformed
+	}
+	p.bytes, p.left, p.size, p.at = b, count, 4, 4+8*count
+	return nil
 }
 
-// Len is the number of headers; a repeated name counts each time.
-func (p Pairs) Len() int { return len(p.sizes) / 8 }
+func (p *Pairs) clear() { p.bytes, p.left, p.broken = nil, 0, false }
 
-// Next takes the first header off p. Name and value point into the bytes given
-// to ParsePairs; ok is false once p is empty.
+// Len is the number of headers to come; a repeated name counts each time.
+func (p Pairs) Len() int { return int(p.left) }
+
+// Next takes the first header off p. Name and value point into the bytes p was
+// made from; ok is false once p is empty or, without it having been checked
+// before, if the next header is not where its lengths say (see Err).
 func (p *Pairs) Next() (name, value []byte, ok bool) {
-	if len(p.sizes) < 8 {
+	if p.left == 0 {
 		return nil, nil, false
 	}
-	n, v := binary.LittleEndian.Uint32(p.sizes), binary.LittleEndian.Uint32(p.sizes[4:])
-	name, after := p.data[:n:n], p.data[n+1:]
-	value = after[:v:v]
-	p.sizes, p.data = p.sizes[8:], after[v+1:]
-	return name, value, true
+	b, start := p.bytes, uint64(p.at)
+	lengths := b[p.size : p.size+8]
+	middle := start + uint64(binary.LittleEndian.Uint32(lengths))
+	end := middle + 1 + uint64(binary.LittleEndian.Uint32(lengths[4:]))
+	if end >= uint64(len(b)) || b[middle] != 0 || b[end] != 0 {
+		p.left, p.broken = 0, true
+		return nil, nil, false
+	}
+	p.left, p.size, p.at = p.left-1, p.size+8, uint32(end)+1
+	return b[start:middle:middle], b[middle+1 : end : end], true
+}
+
+// Err tells, after Next has given false, whether it stopped at a header that
+// cannot be read: ErrPairsMalformed. Those before it were good.
+func (p *Pairs) Err() error {
+	if p.broken {
+		return ErrPairsMalformed
+	}
+	return nil
 }
 
 // All yields what Next would give, leaving p as it is. Where the compiler cannot

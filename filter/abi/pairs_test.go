@@ -43,6 +43,7 @@ func TestParsePairsRefuses(t *testing.T) {
 	f("no lengths", "\x01\x00\x00\x00", ErrPairsMalformed)
 	f("short data", example[:len(example)-1], ErrPairsMalformed)
 	f("long data", example+"\x00", ErrPairsMalformed)
+	f("data of no pair", "\x00\x00\x00\x00\x00", ErrPairsMalformed)
 	f("no terminator", strings.Replace(example, "/\x00", "//", 1), ErrPairsMalformed)
 	f("huge name", "\x01\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00", ErrPairsMalformed)
 	f("many pairs", "\x01\x04\x00\x00"+strings.Repeat("\x00", 9000), ErrPairsTooLarge)
@@ -152,6 +153,28 @@ func TestNextWalksLikeAll(t *testing.T) {
 	}
 }
 
+// A map that was not checked gives what is good of it.
+func TestNextStopsAtWhatIsBroken(t *testing.T) {
+	f := func(name, in string, want string) {
+		t.Helper()
+		p := Pairs{broken: true} // of the map before
+		if err := p.begin([]byte(in)); err != nil {
+			t.Fatal(name, err)
+		}
+		got := ""
+		for name, value, ok := p.Next(); ok; name, value, ok = p.Next() {
+			got += string(name) + "=" + string(value) + "|"
+		}
+		if whole := in == example; got != want || p.Len() != 0 || (p.Err() == nil) != whole {
+			t.Errorf("%s: got %q, %d left, %v", name, got, p.Len(), p.Err())
+		}
+	}
+	f("good", example, ":path=/|a=|")
+	f("short data", example[:len(example)-1], ":path=/|")
+	f("no terminator", strings.Replace(example, "/\x00", "//", 1), "")
+	f("huge value", strings.Replace(example, "\x01\x00\x00\x00\x00\x00\x00\x00", "\x01\x00\x00\x00\xff\xff\xff\xff", 1), ":path=/|")
+}
+
 // FuzzPairs: no bytes may break the decoder, and what it accepts is exactly what
 // the encoder makes of the same headers.
 func FuzzPairs(f *testing.F) {
@@ -163,6 +186,7 @@ func FuzzPairs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		p, err := ParsePairs(in)
 		if err != nil {
+			walkUnchecked(t, in)
 			return
 		}
 		var e Encoder
@@ -187,4 +211,20 @@ func spell(p Pairs) string {
 		b.WriteString(string(name) + "=" + string(value) + "|")
 	}
 	return b.String()
+}
+
+// walkUnchecked fails if a map that is not in order is walked beyond its end.
+func walkUnchecked(t *testing.T, in []byte) {
+	var p Pairs
+	if p.begin(in) != nil {
+		return
+	}
+	count, total := p.Len(), 0
+	for name, value, ok := p.Next(); ok; name, value, ok = p.Next() {
+		count--
+		total += len(name) + len(value)
+	}
+	if count < 0 || total > len(in) || count > 0 && p.Err() == nil {
+		t.Fatalf("%d headers left, %d bytes of %d, %v", count, total, len(in), p.Err())
+	}
 }

@@ -40,15 +40,24 @@ func (t *table) add(id uint32) *entry {
 	if id == 0 {
 		return nil
 	}
-	if e := t.find(id); e != nil {
-		*e = entry{id: id}
-		return e
+	e := t.find(id)
+	if e == nil {
+		if 4*(t.used+1) > 3*len(t.entries) {
+			t.grow()
+		}
+		t.used++
+		e = t.place(id)
 	}
-	if 4*(t.used+1) > 3*len(t.entries) {
-		t.grow()
-	}
-	t.used++
-	return t.place(entry{id: id})
+	e.begin(id)
+	return e
+}
+
+// begin makes e a fresh entry for id, or a free place for 0. Field by field:
+// for a struct of this size the compiler would call the memory instructions of
+// Wasm, which take longer.
+func (e *entry) begin(id uint32) {
+	e.id, e.broken, e.stream = id, false, nil
+	e.paused[RequestStream], e.paused[ResponseStream] = false, false
 }
 
 func (t *table) grow() {
@@ -56,19 +65,18 @@ func (t *table) grow() {
 	t.entries = make([]entry, max(minEntries, 2*len(old)))
 	for _, e := range old {
 		if e.id != 0 {
-			t.place(e)
+			*t.place(e.id) = e
 		}
 	}
 }
 
-// place writes e into the first free place of its run.
-func (t *table) place(e entry) *entry {
+// place finds the first free place in the run of id.
+func (t *table) place(id uint32) *entry {
 	mask := uint32(len(t.entries) - 1)
-	i := e.id & mask
+	i := id & mask
 	for t.entries[i].id != 0 {
 		i = (i + 1) & mask
 	}
-	t.entries[i] = e
 	return &t.entries[i]
 }
 
@@ -87,6 +95,6 @@ func (t *table) remove(e *entry) {
 			gap = i
 		}
 	}
-	t.entries[gap] = entry{}
+	t.entries[gap].begin(0)
 	t.used--
 }

@@ -96,7 +96,7 @@ func (e *Exchange) lookUp(request *openai.Request) []uint32 {
 	for slot := range warm {
 		warm[slot] = p.replica(slot)
 	}
-	if err := e.worker.index.Lookup(&e.chain, e.namespace, warm, matched); err != nil {
+	if err := e.worker.index.Lookup(&e.chain, e.namespace, warm, matched, e.sentAt); err != nil {
 		clear(matched)
 	}
 	for slot := range matched {

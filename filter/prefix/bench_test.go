@@ -46,7 +46,7 @@ func benchmarkIndex(b *testing.B, size int, write bool) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		c, r := chains[i%len(chains)], &replicas[i%8]
-		if err := x.Lookup(c, 5, replicas, matched); err != nil {
+		if err := x.Lookup(c, 5, replicas, matched, 0); err != nil {
 			b.Fatal(err)
 		}
 		if write {

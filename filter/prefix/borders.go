@@ -44,7 +44,7 @@ func (x *Index) lookupBorders(c *Chain, ns Namespace, replicas []Replica, matche
 		if !ok || !worthAsking(c, b, deepest) {
 			continue
 		}
-		found, err := x.lookupBorder(x.borderOf(b, ns), back, replicas, matched)
+		found, err := x.lookupBorder(x.borderOf(b, ns), replicas, matched)
 		if found || err != nil {
 			return err
 		}
@@ -52,33 +52,38 @@ func (x *Index) lookupBorders(c *Chain, ns Namespace, replicas []Replica, matche
 	return nil
 }
 
-// worthAsking reports whether a border may tell more than the groups did. If
-// nobody has seen the first blocks of the prompt, nobody has seen a border
-// beyond them.
+// worthAsking reports whether a border may tell more than the groups did: if
+// it lies as far beyond what they found as they are exact. If nobody has seen
+// the first blocks of the prompt, nobody has seen a border beyond them.
 func worthAsking(c *Chain, b border, deepest uint32) bool {
-	if b.bytes <= int64(deepest) {
-		return false
+	if deepest > 0 {
+		return !near(deepest, b.bytes)
 	}
-	return deepest > 0 || groupsOf(c) == 0 || b.bytes < int64(blocksAt(ladderGroups[0].address))*BlockBytes
+	return b.bytes > 0 && (groupsOf(c) == 0 || b.bytes < int64(blocksAt(ladderGroups[0].address))*BlockBytes)
 }
 
-func (x *Index) lookupBorder(e borderOf, back int, replicas []Replica, matched []uint32) (found bool, err error) {
-	var entries []byte
-	if back == 0 { // the bucket that Record will change
-		var im *image
-		if im, err = x.read(borderImage, e.bucket); err == nil {
-			entries = im.entries()
-		}
-	} else {
-		entries, _, err = x.get(e.bucket, borderMagic)
+func (x *Index) lookupBorder(e borderOf, replicas []Replica, matched []uint32) (found bool, err error) {
+	im, err := x.image(&x.borders, e.bucket, serveKnown)
+	if err != nil {
+		return false, err
 	}
-	for len(entries) >= borderEntry {
+	found = x.matchBorder(im.entries(), e, replicas, matched)
+	if found || im.shows(x.now, serveAny) {
+		return found, nil
+	}
+	if im, err = x.read(&x.borders, e.bucket); err != nil {
+		return false, err
+	}
+	return x.matchBorder(im.entries(), e, replicas, matched), nil
+}
+
+func (x *Index) matchBorder(entries []byte, e borderOf, replicas []Replica, matched []uint32) (found bool) {
+	for ; len(entries) >= borderEntry; entries = entries[borderEntry:] {
 		if e.in(entries) && x.credit(entries, e.bytes, replicas, matched) {
 			found = true
 		}
-		entries = entries[borderEntry:]
 	}
-	return found, err
+	return found
 }
 
 // credit notes that the entry's replica was sent so many bytes.
@@ -98,7 +103,8 @@ func (x *Index) updateBorder(c *Chain, ns Namespace, change func(*image, borderO
 		return nil
 	}
 	e := x.borderOf(b, ns)
-	return x.update(borderImage, e.bucket, func(im *image) bool { return change(im, e) })
+	_, err := x.update(&x.borders, e.bucket, func(im *image) bool { return change(im, e) })
+	return err
 }
 
 // putBorder makes the border's entry for r the newest of the bucket and keeps

@@ -36,6 +36,21 @@
 // has that hash among its last borders. Prompts of less than four blocks have
 // border entries only.
 //
+// A border that lies within a block or a sixteenth of what the groups found is
+// not looked up: the ladder is no more exact. And as the border of a prompt is
+// written together with its groups, it is left alone when they were complete.
+//
+// # What a worker keeps
+//
+// A read makes the host allocate for the answer, which costs five times as much
+// as a write and more than the search itself. So a worker keeps images of the
+// buckets it used last (cache.go), and one is used without a read for 20 ms, or
+// for a second if some replica has all of the prompt that the bucket can tell.
+// So long another worker's entry may go unseen. What that costs is a warm
+// replica overlooked where another is known, or one taken for warm whose entry
+// was withdrawn; a write never builds on an old image, because its
+// compare-and-set then fails and it starts from a new read.
+//
 // # Age
 //
 // Nothing is ever removed from shared data, and time says little about what a

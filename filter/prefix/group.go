@@ -44,8 +44,19 @@ func groupsOf(c *Chain) int {
 	return n
 }
 
-// tag computes the tags of the prompt.
+// prompt tells prompts with other tags apart.
+type prompt struct {
+	hash  uint64
+	rungs int
+	ns    Namespace
+}
+
+// tag computes the tags of the prompt, unless they are there since the Lookup.
 func (x *Index) tag(c *Chain, ns Namespace) {
+	if x.tagged.rungs == c.rungs && x.tagged.hash == c.hash && x.tagged.ns == ns {
+		return
+	}
+	x.tagged.hash, x.tagged.rungs, x.tagged.ns = c.hash, c.rungs, ns
 	for i, h := range c.rung[:c.rungs] {
 		x.tags[i] = uint32(ns.mix(h))
 	}
@@ -68,32 +79,59 @@ func scale(h uint64, n int) uint32 {
 
 // lookupGroup matches the prompt with the bucket of a group.
 func (x *Index) lookupGroup(i int, c *Chain, ns Namespace, replicas []Replica, matched []uint32) error {
-	im, err := x.read(i, x.groupBucket(i, c, ns))
+	bucket, want := x.groupBucket(i, c, ns), x.want(i, c)
+	im, err := x.image(&x.groups, bucket, serveKnown)
 	if err != nil {
 		return err
 	}
-	if im.n == magicBytes {
-		return nil
+	x.match(im.entries(), want, replicas)
+	if !im.shows(x.now, serveAny) && !x.deep(i, c) {
+		if im, err = x.read(&x.groups, bucket); err != nil {
+			return err
+		}
+		x.match(im.entries(), want, replicas)
 	}
-	clear(x.runs[:len(replicas)])
-	if !x.match(im.entries(), x.want(i, c), replicas) {
-		x.stats.Damaged++
+	if x.longest == 0 {
+		return nil
 	}
 	for r, run := range x.runs[:len(replicas)] {
 		if run > 0 {
-			matched[r] = uint32(blocksAt(ladderGroups[i].first+int(run)-1) * BlockBytes)
+			matched[r] = rungBytes(i, int(run))
 		}
 	}
 	return nil
 }
 
+// deep reports whether the longest run is about all that the group can tell.
+func (x *Index) deep(i int, c *Chain) bool {
+	return x.longest > 0 &&
+		(x.longest == len(x.want(i, c)) || near(rungBytes(i, x.longest), c.Bytes()))
+}
+
+// near reports whether a prompt of so many bytes is found as exactly as the
+// ladder can tell.
+func near(found uint32, bytes int64) bool {
+	return bytes-int64(found) <= max(BlockBytes, bytes/16)
+}
+
+// rungBytes is how long a prompt is that has run tags of a group.
+func rungBytes(i, run int) uint32 {
+	return uint32(blocksAt(ladderGroups[i].first+run-1) * BlockBytes)
+}
+
 // match finds for each replica the longest run of tags from the first that an
-// entry has in common with want. It returns false at an entry that cannot be.
-func (x *Index) match(entries []byte, want []uint32, replicas []Replica) bool {
+// entry has in common with want. It stops at an entry that cannot be.
+func (x *Index) match(entries []byte, want []uint32, replicas []Replica) {
+	x.longest = 0
+	if len(entries) == 0 {
+		return
+	}
+	clear(x.runs[:len(replicas)])
 	for len(entries) > 0 {
 		size := entrySize(entries)
 		if size == 0 {
-			return false
+			x.stats.Damaged++
+			return
 		}
 		e := entries[:size]
 		entries = entries[size:]
@@ -101,7 +139,6 @@ func (x *Index) match(entries []byte, want []uint32, replicas []Replica) bool {
 			x.extend(e, want, replicas)
 		}
 	}
-	return true
 }
 
 // extend lengthens the run of the entry's replica. Hashes are chained, so the
@@ -117,6 +154,7 @@ func (x *Index) extend(e []byte, want []uint32, replicas []Replica) {
 		run++
 	}
 	x.runs[i] = uint16(run)
+	x.longest = max(x.longest, run)
 }
 
 // entrySize is the size of the entry that b begins with, 0 if there is none.

@@ -7,9 +7,10 @@ import "encoding/binary"
 // that covers them. Entries of r that the new one covers, or that r has
 // outlived, go.
 func (im *image) putTags(want []uint32, r Replica, limit int) (evicted int, changed bool) {
-	if !im.keepTags(want, r) {
+	if im.hasTags(want, r) {
 		return 0, false
 	}
+	im.clearFor(want, r)
 	e := im.buf[im.n : im.n+entryHead+4*len(want)]
 	binary.LittleEndian.PutUint32(e, r.Key)
 	binary.LittleEndian.PutUint32(e[4:], r.Clock)
@@ -21,9 +22,24 @@ func (im *image) putTags(want []uint32, r Replica, limit int) (evicted int, chan
 	return im.evictTags(limit), true
 }
 
-// keepTags removes what an entry for want would replace. It returns false, and
-// may have removed some of it, if no new entry is needed.
-func (im *image) keepTags(want []uint32, r Replica) bool {
+// hasTags reports whether r has a fresh entry that covers want.
+func (im *image) hasTags(want []uint32, r Replica) bool {
+	for at := magicBytes; at < im.n; {
+		size := entrySize(im.buf[at:im.n])
+		if size == 0 {
+			return false
+		}
+		e := im.buf[at : at+size]
+		at += size
+		if binary.LittleEndian.Uint32(e) == r.Key && r.fresh(binary.LittleEndian.Uint32(e[4:])) && covers(e, want) {
+			return true
+		}
+	}
+	return false
+}
+
+// clearFor removes the entries of r that one for want replaces.
+func (im *image) clearFor(want []uint32, r Replica) {
 	to := magicBytes
 	for at := magicBytes; at < im.n; {
 		size := entrySize(im.buf[at:im.n])
@@ -32,14 +48,9 @@ func (im *image) keepTags(want []uint32, r Replica) bool {
 		}
 		e := im.buf[at : at+size]
 		at += size
-		if binary.LittleEndian.Uint32(e) == r.Key {
-			stamp := binary.LittleEndian.Uint32(e[4:])
-			if r.fresh(stamp) && covers(e, want) {
-				return false
-			}
-			if !r.holds(stamp, r.Capacity) || coveredBy(e, want) {
-				continue
-			}
+		if binary.LittleEndian.Uint32(e) == r.Key &&
+			(!r.holds(binary.LittleEndian.Uint32(e[4:]), r.Capacity) || coveredBy(e, want)) {
+			continue
 		}
 		if to < at-size {
 			copy(im.buf[to:], e)
@@ -47,7 +58,6 @@ func (im *image) keepTags(want []uint32, r Replica) bool {
 		to += size
 	}
 	im.n = to
-	return true
 }
 
 // covers reports whether the entry has all tags of want. Hashes are chained, so

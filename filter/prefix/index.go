@@ -48,7 +48,7 @@ func (r Replica) fresh(stamp uint32) bool { return r.holds(stamp, r.Capacity/16)
 // Stats counts what an index did since it was made.
 type Stats struct {
 	Reads, Writes uint64 // calls on the store
-	Conflicts     uint64 // writes lost to another worker and tried again
+	Conflicts     uint64 // writes refused, because the image or its number was out of date
 	Damaged       uint64 // buckets that were not ours to read, taken as empty
 	Evicted       uint64 // entries pushed out of full buckets
 }
@@ -60,25 +60,26 @@ type Index struct {
 	opts  Options
 	stats Stats
 
-	tags   [maxRungs]uint32 // of the prompt at hand, in its namespace
-	census census           // of the candidates at hand
-	runs   []uint16         // per candidate: tags in common with the bucket at hand
-	images [borderImage + 1]image
-	key    []byte
+	now     int64            // milliseconds, of the last Lookup
+	tags    [maxRungs]uint32 // of the prompt at hand, in its namespace
+	tagged  prompt           // that prompt
+	census  census           // of the candidates at hand
+	runs    []uint16         // per candidate: tags in common with the bucket at hand
+	longest int              // of the runs
+	groups  cache
+	borders cache
+	numbers numbers
+	key     []byte
 }
 
 // New returns an index over store.
 func New(store shared.Store, o Options) *Index {
-	x := &Index{store: store, opts: o.withDefaults()}
-	for i := range x.images {
-		size := x.opts.GroupBytes + maxEntry
-		if i == borderImage {
-			size = x.opts.BorderBytes + borderEntry
-		}
-		x.images[i].buf = make([]byte, size)
+	o = o.withDefaults()
+	return &Index{
+		store: store, opts: o, key: make([]byte, 0, 32),
+		groups:  newCache(groupMagic, o.GroupBytes+maxEntry),
+		borders: newCache(borderMagic, o.BorderBytes+borderEntry),
 	}
-	x.key = make([]byte, 0, 32)
-	return x
 }
 
 // Stats returns the counters.
@@ -86,9 +87,15 @@ func (x *Index) Stats() Stats { return x.stats }
 
 // Lookup finds, for each of the replicas, how many bytes of the prompt's
 // beginning it was sent before and should still have, and writes them to
-// matched, which is as long as replicas. On an error matched holds what was
-// found until then.
-func (x *Index) Lookup(c *Chain, ns Namespace, replicas []Replica, matched []uint32) error {
+// matched, which is as long as replicas. It is exact to a block or a sixteenth.
+// On an error matched holds what was found until then.
+//
+// now is in milliseconds, on a clock that moves for all calls alike: it tells
+// how old the images of buckets are that this worker keeps. So an entry written
+// by another worker may be seen 20 ms later, and up to a second later if some
+// replica is known to have all of the prompt.
+func (x *Index) Lookup(c *Chain, ns Namespace, replicas []Replica, matched []uint32, now int64) error {
+	x.now = now
 	matched = matched[:len(replicas)]
 	clear(matched)
 	x.census.take(replicas)
@@ -105,24 +112,33 @@ func (x *Index) Lookup(c *Chain, ns Namespace, replicas []Replica, matched []uin
 }
 
 // Record says that the prompt is sent to r. It is cheapest right after the
-// Lookup of the same prompt, whose reads it uses again. If other workers win
-// every race for a bucket, the prompt goes unrecorded there and Conflicts
-// tells.
+// Lookup of the same prompt, whose reads it uses again, and costs no call if
+// the prompt is known there already. If other workers win every race for a
+// bucket, the prompt goes unrecorded there and Conflicts tells.
 func (x *Index) Record(c *Chain, ns Namespace, r Replica) error {
 	x.tag(c, ns)
+	news := false
 	for i := range groupsOf(c) {
-		want := x.want(i, c)
-		err := x.update(i, x.groupBucket(i, c, ns), func(im *image) bool {
-			evicted, changed := im.putTags(want, r, x.opts.GroupBytes)
-			x.stats.Evicted += uint64(evicted)
-			return changed
-		})
+		changed, err := x.recordGroup(i, c, ns, r)
 		if err != nil {
 			return err
 		}
+		news = news || changed
+	}
+	if !news && groupsOf(c) > 0 { // then the border was written with them
+		return nil
 	}
 	return x.updateBorder(c, ns, func(im *image, e borderOf) bool {
 		evicted, changed := im.putBorder(e, r, x.opts.BorderBytes)
+		x.stats.Evicted += uint64(evicted)
+		return changed
+	})
+}
+
+func (x *Index) recordGroup(i int, c *Chain, ns Namespace, r Replica) (changed bool, err error) {
+	want := x.want(i, c)
+	return x.update(&x.groups, x.groupBucket(i, c, ns), func(im *image) bool {
+		evicted, changed := im.putTags(want, r, x.opts.GroupBytes)
 		x.stats.Evicted += uint64(evicted)
 		return changed
 	})
@@ -134,7 +150,7 @@ func (x *Index) Withdraw(c *Chain, ns Namespace, key uint32) error {
 	x.tag(c, ns)
 	for i := range groupsOf(c) {
 		want := x.want(i, c)
-		err := x.update(i, x.groupBucket(i, c, ns), func(im *image) bool {
+		_, err := x.update(&x.groups, x.groupBucket(i, c, ns), func(im *image) bool {
 			return im.dropTags(want, key)
 		})
 		if err != nil {

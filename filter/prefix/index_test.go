@@ -25,7 +25,7 @@ func lookup(t *testing.T, x *Index, c *Chain, ns Namespace, replicas []Replica) 
 	t.Helper()
 	matched := make([]uint32, len(replicas))
 	matched[0] = 99 // to be overwritten
-	if err := x.Lookup(c, ns, replicas, matched); err != nil {
+	if err := x.Lookup(c, ns, replicas, matched, 0); err != nil {
 		t.Fatal(err)
 	}
 	return matched
@@ -36,6 +36,19 @@ func expect(t *testing.T, what string, got []uint32, want ...uint32) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: matched %d, want %d", what, got, want)
 	}
+}
+
+// rung is how much of a known prompt of n bytes is found: short ones are found
+// whole, of longer ones the last rung.
+func rung(n int) uint32 {
+	if n < 4*BlockBytes {
+		return uint32(n)
+	}
+	r := 0
+	for blocksAt(r+1)*BlockBytes <= n {
+		r++
+	}
+	return uint32(blocksAt(r) * BlockBytes)
 }
 
 func join(parts ...[]byte) []byte { return slices.Concat(parts...) }
@@ -50,16 +63,16 @@ func TestIndex(t *testing.T) {
 		expect(t, what+", other namespace", lookup(t, x, asked, 6, two), 0, 0)
 	}
 	f("same, tiny", chainOf(doc[:10]), chainOf(doc[:10]), 10)
-	f("same, 2 KB", chainOf(doc[:2000]), chainOf(doc[:2000]), 2000)
-	f("same, 100 KB", chainOf(doc[:100_000]), chainOf(doc[:100_000]), 100_000)
+	f("same, 2 KB", chainOf(doc[:2000]), chainOf(doc[:2000]), rung(2000))
+	f("same, 100 KB", chainOf(doc[:100_000]), chainOf(doc[:100_000]), rung(100_000))
 	f("same, 8 MB", chainOf(doc), chainOf(doc), 8<<20)
 	f("same, no border", new(Chain), new(Chain), 0)
 	f("empty", chainOf(nil), chainOf(nil), 0)
 	f("next turn, tiny", chainOf(doc[:600]), chainOf(doc[:600], other[:300], other[300:400]), 600)
-	f("next turn, 3 KB", chainOf(doc[:3000]), chainOf(doc[:3000], other[:300], other[300:400]), 3000)
-	f("next turn with two results", chainOf(doc[:3000]), chainOf(doc[:3000], other[:300], other[:10], other[300:400]), 3000)
-	f("next turn beyond group A", chainOf(doc[:16_000]), chainOf(doc[:16_000], other[:3000], other[3000:4000]), 16_000)
-	f("next turn beyond group B", chainOf(doc[:1_000_000]), chainOf(doc[:1_000_000], other, other[:10]), 1_000_000)
+	f("next turn, 3 KB", chainOf(doc[:3000]), chainOf(doc[:3000], other[:300], other[300:400]), rung(3000))
+	f("next turn with two results", chainOf(doc[:3000]), chainOf(doc[:3000], other[:300], other[:10], other[300:400]), rung(3000))
+	f("next turn beyond group A", chainOf(doc[:16_000]), chainOf(doc[:16_000], other[:3000], other[3000:4000]), rung(16_000))
+	f("next turn beyond group B", chainOf(doc[:1_000_000]), chainOf(doc[:1_000_000], other, other[:10]), rung(1_000_000))
 	f("beginning of a document", chainOf(doc[:100_000]), chainOf(doc[:50_000]), 48*1024)
 	f("document with another end", chainOf(doc[:100_000]), chainOf(join(doc[:50_000], other)), 48*1024)
 	f("document with another end, 8 MB", chainOf(doc), chainOf(join(doc[:5<<20], other)), 5<<20)
@@ -86,8 +99,8 @@ func TestUnknownReplicasDoNotMatter(t *testing.T) {
 	record(t, x, c, 5, Replica{Key: 33, Capacity: testCapacity})
 	record(t, x, c, 5, Replica{Key: 0, Capacity: testCapacity})
 	expect(t, "others", lookup(t, x, c, 5, two), 0, 0)
-	expect(t, "key 0", lookup(t, x, c, 5, []Replica{{Key: 0, Capacity: 1}}), 5000)
-	if err := x.Lookup(c, 5, nil, nil); err != nil {
+	expect(t, "key 0", lookup(t, x, c, 5, []Replica{{Key: 0, Capacity: 1}}), rung(5000))
+	if err := x.Lookup(c, 5, nil, nil, 0); err != nil {
 		t.Error(err)
 	}
 }
@@ -103,7 +116,7 @@ func TestManyReplicas(t *testing.T) {
 		record(t, x, c, 5, replicas[i])
 	}
 	for i, m := range lookup(t, x, c, 5, replicas) {
-		if want := i == 0 || i == 17 || i == 299; (m == 5000) != want {
+		if want := i == 0 || i == 17 || i == 299; (m == rung(5000)) != want {
 			t.Errorf("replica %d: %d bytes", i, m)
 		}
 	}
@@ -117,11 +130,11 @@ func TestAge(t *testing.T) {
 		record(t, x, c, 5, Replica{Key: 11, Clock: stamp, Capacity: capacity})
 		expect(t, what, lookup(t, x, c, 5, []Replica{{Key: 11, Clock: clock, Capacity: capacity}}), want)
 	}
-	f("now", 100, 100, 0, 50_000)
-	f("just in the cache", 100, 600, 500, 50_000)
+	f("now", 100, 100, 0, rung(50_000))
+	f("just in the cache", 100, 600, 500, rung(50_000))
 	f("just out of the cache", 100, 601, 500, 0)
-	f("another worker's clock is ahead", 100, 90, 500, 50_000)
-	f("clock wrapped around", 1<<32-10, 90, 100, 50_000)
+	f("another worker's clock is ahead", 100, 90, 500, rung(50_000))
+	f("clock wrapped around", 1<<32-10, 90, 100, rung(50_000))
 	f("clock wrapped around, out", 1<<32-11, 90, 100, 0)
 }
 
@@ -141,7 +154,7 @@ func TestFreshEntriesAreNotWritten(t *testing.T) {
 	}
 	f("first", long, 1000, 2)
 	f("again", long, 1100, 0)
-	f("its beginning: the border only", short, 1100, 1)
+	f("its beginning", short, 1100, 0)
 	f("a sixteenth of the cache later", long, 1101, 2)
 	r.Key = 22
 	f("another replica", long, 1101, 2)
@@ -153,7 +166,7 @@ func TestNewEntryReplacesWhatItCovers(t *testing.T) {
 	for n := 1024; n <= len(doc); n += 500 {
 		record(t, x, chainOf(doc[:n]), 5, two[0])
 	}
-	im, err := x.read(0, x.groupBucket(0, chainOf(doc), 5))
+	im, err := x.read(&x.groups, x.groupBucket(0, chainOf(doc), 5))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +186,7 @@ func TestWithdraw(t *testing.T) {
 		if err := x.Withdraw(c, 5, two[1].Key); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, "withdrawn", lookup(t, x, c, 5, two), uint32(n), 0)
+		expect(t, "withdrawn", lookup(t, x, c, 5, two), rung(n), 0)
 		writes := x.Stats().Writes
 		if err := x.Withdraw(c, 5, 33); err != nil || x.Stats().Writes != writes {
 			t.Errorf("withdrawing what was not there: %v, %d writes", err, x.Stats().Writes-writes)
@@ -201,12 +214,12 @@ func TestPopularSystemPrompt(t *testing.T) {
 	for i := range 2000 {
 		matched := lookup(t, x, second(i), 5, replicas)
 		for r, m := range matched {
-			want := uint32(4096)
+			low, high := uint32(4096), uint32(4096)
 			if r == i%8 {
-				want = 4596
+				low, high = rung(4596), 4596
 			}
-			if m != want {
-				t.Fatalf("conversation %d: replica %d has %d bytes, want %d", i, r, m, want)
+			if m < low || m > high {
+				t.Fatalf("conversation %d: replica %d has %d bytes, want %d to %d", i, r, m, low, high)
 			}
 		}
 	}
@@ -238,7 +251,7 @@ func TestFullBucketsForgetTheOldest(t *testing.T) {
 	for i := range 50 {
 		record(t, x, chainOf(sequence(5000, uint64(i))), 5, two[0])
 	}
-	expect(t, "the newest", lookup(t, x, chainOf(sequence(5000, 49)), 5, two), 5000, 0)
+	expect(t, "the newest", lookup(t, x, chainOf(sequence(5000, 49)), 5, two), rung(5000), 0)
 	expect(t, "one of the last", lookup(t, x, chainOf(sequence(5000, 44)), 5, two), 19*BlockBytes, 0)
 	expect(t, "the oldest", lookup(t, x, chainOf(sequence(5000, 0)), 5, two), 0, 0)
 	checkSizes(t, mem, x)
@@ -275,26 +288,26 @@ func TestBudget(t *testing.T) {
 func TestTwoWorkers(t *testing.T) {
 	mem := shared.NewMem()
 	a, b := New(mem.View(), Options{}), New(mem.View(), Options{})
-	system := sequence(5000, 1)
-	one, other := chainOf(system, []byte("one")), chainOf(system, []byte("other"))
+	system, common := sequence(5000, 1), rung(5000)
+	one, other := chainOf(system, sequence(1000, 2)), chainOf(system, sequence(1000, 3))
 
 	// Both read the empty bucket, both write it: b's write must not lose a's.
-	lookup(t, a, one, 5, two)
-	lookup(t, b, other, 5, two)
+	lookupAt(t, a, one, 0)
+	lookupAt(t, b, other, 0)
 	record(t, a, one, 5, two[0])
 	record(t, b, other, 5, two[1])
 	if b.Stats().Conflicts != 1 {
 		t.Errorf("%d conflicts, want 1", b.Stats().Conflicts)
 	}
-	expect(t, "a learns from b", lookup(t, a, one, 5, two), 5003, 19*BlockBytes)
-	expect(t, "b learns from a", lookup(t, b, other, 5, two), 19*BlockBytes, 5005)
+	expect(t, "a learns from b", lookupAt(t, a, one, 2000), rung(6000), common)
+	expect(t, "b learns from a", lookupAt(t, b, other, 2000), common, rung(6000))
 
 	// a withdraws what b looks at.
 	if err := a.Withdraw(one, 5, two[0].Key); err != nil {
 		t.Fatal(err)
 	}
 	record(t, b, one, 5, two[1])
-	expect(t, "withdrawn", lookup(t, b, one, 5, two), 0, 5003)
+	expect(t, "withdrawn", lookupAt(t, b, one, 4000), 0, rung(6000))
 }
 
 // rival is a store on which another worker writes before each of ours.
@@ -342,7 +355,7 @@ func TestStoreErrorsAreReturned(t *testing.T) {
 	for _, n := range []int{10, 5000} {
 		c := chainOf(sequence(n, 1), sequence(10, 2), sequence(10, 3))
 		matched := make([]uint32, 2)
-		if err := x.Lookup(c, 5, two, matched); !errors.Is(err, errBroken) {
+		if err := x.Lookup(c, 5, two, matched, 0); !errors.Is(err, errBroken) {
 			t.Errorf("Lookup of %d bytes: %v", n, err)
 		}
 		if err := x.Record(c, 5, two[0]); !errors.Is(err, errBroken) {
@@ -379,7 +392,7 @@ func TestDamagedBuckets(t *testing.T) {
 			t.Errorf("%s: not counted", what)
 		}
 		record(t, x, c, 5, two[0])
-		expect(t, what+", overwritten", lookup(t, x, c, 5, two), 5000, 0)
+		expect(t, what+", overwritten", lookup(t, x, c, 5, two), rung(5000), 0)
 	}
 	f("empty value", nil)
 	f("somebody else's", []byte("{}"))
@@ -411,7 +424,7 @@ func TestDamagedEntryDoesNotCover(t *testing.T) {
 		t.Fatal(err)
 	}
 	record(t, x, c, 5, two[0])
-	expect(t, "recorded again", lookup(t, x, c, 5, two), 5000, 0)
+	expect(t, "recorded again", lookup(t, x, c, 5, two), rung(5000), 0)
 }
 
 func FuzzBuckets(f *testing.F) {
@@ -446,7 +459,7 @@ func FuzzBuckets(f *testing.F) {
 			}
 		}
 		record(t, x, c, 5, two[1])
-		if got := lookup(t, x, c, 5, two)[1]; int(got) != int(size) {
+		if got := lookup(t, x, c, 5, two)[1]; got != rung(int(size)) {
 			t.Fatalf("%d of %d bytes matched after Record", got, size)
 		}
 		if err := x.Withdraw(c, 5, two[1].Key); err != nil {
@@ -465,13 +478,13 @@ func TestIndexMakesNoGarbage(t *testing.T) {
 	record(t, x, c, 5, replicas[0])
 	if n := testing.AllocsPerRun(100, func() {
 		replicas[0].Clock += testCapacity / 2
-		if x.Lookup(c, 5, replicas, matched) != nil || x.Record(c, 5, replicas[0]) != nil || x.Withdraw(c, 5, 22) != nil {
+		if x.Lookup(c, 5, replicas, matched, 0) != nil || x.Record(c, 5, replicas[0]) != nil || x.Withdraw(c, 5, 22) != nil {
 			t.Error("failed")
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if matched[0] != 100_000 {
+	if matched[0] != rung(100_000) {
 		t.Errorf("matched %d", matched)
 	}
 }

@@ -4,58 +4,72 @@ package route
 type candidate struct {
 	slot    int
 	matched uint32
-	terms   Terms
-	cost    float32
-	tie     uint64 // the larger one wins among equal costs
-	foreign foreign
-	fresh   float32 // weight of foreign, 1 = just heard
 	rate    float32
+	terms   Terms
+	fresh   float32 // weight of the foreign term, 1 = just heard
+	cost    float32
+	level   float32 // cost, or what all that count as equally good have
+	tie     uint64  // the larger one wins at the same level
 }
 
-// price fills in the candidate's own terms. The foreign one needs all
-// candidates and comes after.
-func (r *Router) price(c *candidate, q *Query, now int64) {
-	b := r.books.backlog(c.slot, r.rate(c.slot))
-	c.rate = b.rate
-	if c.slot < len(q.Matched) {
-		c.matched = min(q.Matched[c.slot], q.Prompt)
+// price fills in the candidate's own terms. The foreign one is as heard, and
+// needs all candidates to be weighed. This runs for every replica of every
+// request and calls little: calls are what compiled Go pays most for in Wasm.
+func (r *Router) price(c *candidate, slot int, q *Query, now int64) {
+	b, l, rec := &r.books, &r.table.lanes[slot], r.books.page.record(slot)
+	rate := rec.f32(recRate)
+	if !plausibleRate(rate) {
+		rate = r.startRate(l)
 	}
-	owed := b.left(now)
-	c.terms.Owed = owed / b.rate
-	c.terms.Prefill = (1 + r.cfg.Behind) * float32(q.Prompt-c.matched) / b.rate
-	c.terms.Busy = r.cfg.PerRequest * float32(r.books.inFlight[c.slot])
-	c.foreign = r.foreign(c.slot, owed)
-	c.fresh = c.foreign.weight(now, r.cfg.HalfLifeMS)
+	matched := uint32(0)
+	if slot < len(q.Matched) {
+		matched = min(q.Matched[slot], q.Prompt)
+	}
+	owed := float32(0)
+	if b.inFlight[slot] > 0 {
+		owed = b.backlog(slot, rate).left(now)
+	}
+	f := r.foreign(l, rec, slot, owed)
+	c.slot, c.matched, c.rate = slot, matched, rate
+	c.terms.Owed = owed / rate
+	c.terms.Prefill = (1 + r.cfg.Behind) * float32(q.Prompt-matched) / rate
+	c.terms.Busy = r.cfg.PerRequest * float32(b.inFlight[slot])
+	c.terms.Foreign = f.owed/rate + r.cfg.PerRequest*f.inFlight
+	c.fresh = 0
+	if f.at != 0 {
+		c.fresh = halved(now-f.at, r.cfg.HalfLifeMS)
+	}
 }
 
 // foreign is the latest of what was reported and what was pushed.
-func (r *Router) foreign(slot int, owed float32) foreign {
-	l := &r.table.lanes[slot]
+func (r *Router) foreign(l *lane, rec *record, slot int, owed float32) foreign {
 	if !l.settled {
 		pushed := Report{Load: l.load, Owed: -1, InFlight: -1}
 		l.foreign = foreignOf(&pushed, r.books.inFlight[slot], owed, r.mean)
 		l.settled = true
 	}
-	if f := r.books.foreign(slot); f.at > l.foreign.at {
-		return f
+	n, at := rec.u16(recForeign), rec.i64(recReportAt)
+	if n == unknown16 || at <= l.foreign.at {
+		return l.foreign
 	}
-	return l.foreign
+	return foreign{at: at, inFlight: float32(n), owed: float32(rec.u32(recForeignOwed))}
 }
 
-// priceForeign adds what each candidate does for others. As a report ages it
+// priceForeign weighs what each candidate does for others. As a report ages it
 // fades towards the mean of the fresher ones, and an unknown load is taken for
 // that mean: who says nothing gains nothing.
-func (r *Router) priceForeign(cs []candidate) {
+func priceForeign(cs []candidate) {
 	var sum, weight float32
 	for i := range cs {
-		c := &cs[i]
-		c.terms.Foreign = c.foreign.owed/c.rate + r.cfg.PerRequest*c.foreign.inFlight
-		sum += c.fresh * c.terms.Foreign
-		weight += c.fresh
+		sum += cs[i].fresh * cs[i].terms.Foreign
+		weight += cs[i].fresh
 	}
 	var mean float32
 	if weight > 1e-6 {
-		mean = sum / weight * min(weight, 1)
+		mean = sum / weight
+		if weight < 1 {
+			mean *= weight
+		}
 	}
 	for i := range cs {
 		c := &cs[i]
@@ -67,11 +81,15 @@ func (r *Router) priceForeign(cs []candidate) {
 // rate is what the slot prefills in a second: learned, else pushed, else
 // configured.
 func (r *Router) rate(slot int) float32 {
-	if v := r.books.rate(slot); plausibleRate(v) {
+	if v := r.books.page.record(slot).f32(recRate); plausibleRate(v) {
 		return v
 	}
-	if v := r.table.lanes[slot].rate; v > 0 {
-		return v
+	return r.startRate(&r.table.lanes[slot])
+}
+
+func (r *Router) startRate(l *lane) float32 {
+	if l.rate > 0 {
+		return l.rate
 	}
 	return r.cfg.StartRate
 }

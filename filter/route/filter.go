@@ -1,6 +1,10 @@
 package route
 
-import "github.com/warmlane/warmlane/filter/state"
+import (
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/warmlane/warmlane/filter/state"
+)
 
 // Filter names a reason for which a replica is no candidate.
 type Filter uint8
@@ -32,24 +36,43 @@ func (f Filter) String() string {
 
 func (f Filter) soft() bool { return f == FilterUnknown || f == FilterAvoid }
 
-// sift returns the filter that drops the slot, or NumFilters.
-func (r *Router) sift(q *Query, model uint64, slot int, now int64) Filter {
-	l := &r.table.lanes[slot]
+// sift returns the filter that drops the slot, or NumFilters. The table has
+// been judged for the query's model.
+func (r *Router) sift(q *Query, slot int, now int64) Filter {
+	l, rec := &r.table.lanes[slot], r.books.page.record(slot)
 	switch {
-	case len(q.Model) > 0 && !r.table.serves(l, model):
-		return FilterModel
-	case l.health == state.Unhealthy:
-		return FilterUnhealthy
-	case l.health == state.Draining:
-		return FilterDraining
+	case l.standing < FilterTried:
+		return l.standing
 	case q.Exclude.Has(slot):
 		return FilterTried
-	case !r.books.holds(slot, l.key):
+	case rec.u32(recKey) != l.key:
 		return FilterStale
-	case r.books.avoided(slot, now):
+	case rec.avoided(now):
 		return FilterAvoid
-	case l.health == state.Unknown:
-		return FilterUnknown
 	}
-	return NumFilters
+	return l.standing
+}
+
+// judge notes for every lane what is against it for requests to model, as far
+// as control's word goes. Most requests are for the model of the one before.
+func (t *Table) judge(model []byte) {
+	if t.judged && string(t.model) == string(model) {
+		return
+	}
+	t.model, t.judged = append(t.model[:0], model...), true
+	hash := xxhash.Sum64(model)
+	for i := range t.lanes {
+		l := &t.lanes[i]
+		l.standing = NumFilters
+		switch {
+		case len(model) > 0 && !t.serves(l, hash):
+			l.standing = FilterModel
+		case l.health == state.Unhealthy:
+			l.standing = FilterUnhealthy
+		case l.health == state.Draining:
+			l.standing = FilterDraining
+		case l.health == state.Unknown:
+			l.standing = FilterUnknown
+		}
+	}
 }

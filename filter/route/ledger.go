@@ -2,6 +2,7 @@ package route
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/warmlane/warmlane/filter/shared"
 )
@@ -18,13 +19,16 @@ type books struct {
 	nonce uint32
 	lease int64
 
-	page  page
-	spare []byte // to widen into
-	cas   uint32
-	seat  int   // -1 = none
-	dirty bool  // there is something to write ...
-	news  Slots // ... for the records of these slots
-	gone  int   // seats emptied since the page was read
+	page   page
+	spare  []byte // to widen into
+	number number
+	kept   bool  // page is what the last write left in the store ...
+	keptAt int64 // ... at this time
+	until  int64 // first end of another worker's lease
+	seat   int   // -1 = none
+	dirty  bool  // there is something to write ...
+	news   Slots // ... for the records of these slots
+	gone   int   // seats emptied since the page was read
 
 	mine     [MaxSlots]account
 	start    [MaxSlots]float32 // rates to start from
@@ -72,9 +76,44 @@ type Stats struct {
 	Beyond  uint64 // replicas of the last adopted state that had no place
 }
 
-// read fetches the page, brings it up to date with t and with this worker's
-// own books, and sums up. What it did stays local until write.
+// read brings the page up to date with the store, with t and with this worker's
+// own books, and sums up. What it did stays local until write. A page that is
+// likely to be still in the store is not fetched: write finds out.
 func (b *books) read(t *Table, now int64) {
+	if b.kept && b.number.steady() && b.lasts(now) {
+		b.resume()
+		return
+	}
+	b.reread(t, now)
+}
+
+// lasts says that no lease has run out since the page was written, this
+// worker's own included, nor was the clock set back.
+func (b *books) lasts(now int64) bool {
+	return now >= b.keptAt && now <= b.keptAt+b.lease && now <= b.until
+}
+
+// resume is read for the page as this worker wrote it: only what it did itself
+// since then can be new.
+func (b *books) resume() {
+	if !b.dirty {
+		return
+	}
+	b.kept = false
+	slots := b.page.slots()
+	for i, word := range b.news {
+		for ; word != 0; word &= word - 1 {
+			if slot := i*64 + bits.TrailingZeros64(word); slot < slots {
+				b.post(slot)
+				b.sum(slot)
+				b.fold(slot)
+			}
+		}
+	}
+}
+
+// reread is read with a look into the store.
+func (b *books) reread(t *Table, now int64) {
 	b.fetch(t)
 	b.reconcile(t)
 	b.expire(now)
@@ -91,10 +130,13 @@ func (b *books) write(now int64) bool {
 	if b.seat >= 0 {
 		b.page.setI64(b.page.seat(b.seat)+4, now+b.lease)
 	}
-	if b.store.Set(b.key, b.page, b.cas) != nil {
+	if b.store.Set(b.key, b.page, b.number.page) != nil {
+		b.kept, b.number.held = false, 0
 		b.stats.Retries++
 		return false
 	}
+	b.number.wrote(b.store.Sets())
+	b.kept, b.keptAt = b.seat >= 0, now
 	b.stats.Expired += uint64(b.gone)
 	b.settled()
 	return true
@@ -115,9 +157,9 @@ func (b *books) settled() {
 	if !b.dirty {
 		return
 	}
-	for slot := range b.page.slots() {
-		if b.news.Has(slot) {
-			b.mine[slot].pending = pending{}
+	for i, word := range b.news {
+		for ; word != 0; word &= word - 1 {
+			b.mine[i*64+bits.TrailingZeros64(word)].pending = pending{}
 		}
 	}
 	b.dirty, b.news = false, Slots{}
@@ -125,17 +167,18 @@ func (b *books) settled() {
 
 // fetch copies the value, or starts a new one.
 func (b *books) fetch(t *Table) {
+	kept := b.kept
+	b.kept = false
 	value, cas, err := b.store.Get(b.key)
-	switch {
-	case err == nil && page(value).valid():
-		b.page = append(b.page[:0], value...)
-		b.cas = cas
-		return
-	case err == nil:
+	if err != nil {
+		b.number.page = shared.Absent
+	} else {
+		b.number.read(cas, b.store.Sets(), kept)
+		if page(value).valid() {
+			b.page = append(b.page[:0], value...)
+			return
+		}
 		b.stats.Damaged++
-		b.cas = cas
-	default:
-		b.cas = shared.Absent
 	}
 	b.page = newPage(b.page, len(t.lanes), t.generation)
 }
@@ -159,17 +202,23 @@ func (b *books) reconcile(t *Table) {
 }
 
 func (b *books) holds(slot int, key uint32) bool {
-	return key != 0 && slot < b.page.slots() && b.page.u32(b.page.record(slot)+recKey) == key
+	return key != 0 && slot < b.page.slots() && b.page.record(slot).u32(recKey) == key
 }
 
 // expire empties the seats of silent workers. A lease from too far ahead means
 // that the clock was set back.
 func (b *books) expire(now int64) {
-	b.gone = 0
+	b.gone, b.until = 0, math.MaxInt64
 	for i := range b.page.seats() {
 		at := b.page.seat(i)
-		lease := b.page.i64(at + 4)
-		if b.page.u32(at) == 0 || lease >= now && lease <= now+2*b.lease {
+		nonce, lease := b.page.u32(at), b.page.i64(at+4)
+		if nonce == 0 {
+			continue
+		}
+		if lease >= now && lease <= now+2*b.lease {
+			if nonce != b.nonce {
+				b.until = min(b.until, lease)
+			}
 			continue
 		}
 		clear(b.page[at:b.page.entry(i, b.page.slots())])
@@ -294,12 +343,12 @@ func (b *books) fold(slot int) {
 	if !b.news.Has(slot) || !b.holds(slot, m.key) {
 		return
 	}
-	at := b.page.record(slot)
-	b.foldWork(at, slot, m, b.start[slot])
-	if m.avoid > b.page.i64(at+recAvoid) {
-		b.page.setI64(at+recAvoid, m.avoid)
+	rec := b.page.record(slot)
+	b.foldWork(rec, slot, m, b.start[slot])
+	if m.avoid > rec.i64(recAvoid) {
+		rec.setI64(recAvoid, m.avoid)
 	}
-	if m.report.At > b.page.i64(at+recReportAt) {
-		b.foldReport(at, m)
+	if m.report.At > rec.i64(recReportAt) {
+		rec.report(&m.report, m.foreign)
 	}
 }

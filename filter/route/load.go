@@ -58,14 +58,22 @@ func total(r *Report) (int64, bool) {
 	return n, r.Waiting >= 0 || r.Running >= 0 || r.Owed >= 0
 }
 
-// weight is how much a load of that age still says: 1 when new, a half at
-// every half-life.
-func (f foreign) weight(now, halfLife int64) float32 {
-	if f.at == 0 {
+// halved is how much a load of that age still says: 1 when new, a half at every
+// half-life. It is 2 to the -age/halfLife within 3e-9 of it, for a tenth of the
+// price of math.Exp2, which is software in Wasm.
+func halved(age, halfLife int64) float32 {
+	if age <= 0 {
+		return 1
+	}
+	lives := float64(age) / float64(max(halfLife, 1))
+	if lives >= 100 {
 		return 0
 	}
-	age := max(now-f.at, 0)
-	return float32(math.Exp2(-float64(age) / float64(max(halfLife, 1))))
+	whole := int(lives)
+	x := lives - float64(whole)
+	y := 0.9999999986493096 + x*(-0.6931470472976721+x*(0.24022435546531445+x*(-0.055491035283751544+
+		x*(0.009580058453149132+x*(-0.001275716216612821+x*0.00010938752370748261)))))
+	return float32(y) * math.Float32frombits(uint32(127-whole)<<23)
 }
 
 // newer fills what the later of two loads leaves open from the earlier one.

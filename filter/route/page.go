@@ -79,7 +79,7 @@ func (p page) slots() int         { return int(p.u16(4)) }
 func (p page) seats() int         { return int(p.u16(6)) }
 func (p page) generation() uint32 { return p.u32(8) }
 
-func (p page) record(slot int) int { return headSize + slot*recordSize }
+func (p page) record(slot int) *record { return (*record)(p[headSize+slot*recordSize:]) }
 
 func (p page) seat(i int) int {
 	slots := p.slots()
@@ -113,8 +113,8 @@ func (p page) widen(dst []byte, slots int) page {
 // reset gives the slot to another replica.
 func (p page) reset(slot int, key uint32) {
 	r := p.record(slot)
-	clear(p[r : r+recordSize])
-	p.setU32(r+recKey, key)
+	*r = record{}
+	r.setU32(recKey, key)
 	for i := range p.seats() {
 		e := p.entry(i, slot)
 		clear(p[e : e+entrySize])
@@ -123,13 +123,24 @@ func (p page) reset(slot int, key uint32) {
 
 func (p page) u16(at int) uint16       { return binary.LittleEndian.Uint16(p[at:]) }
 func (p page) u32(at int) uint32       { return binary.LittleEndian.Uint32(p[at:]) }
-func (p page) u64(at int) uint64       { return binary.LittleEndian.Uint64(p[at:]) }
-func (p page) i64(at int) int64        { return int64(p.u64(at)) }
-func (p page) f32(at int) float32      { return math.Float32frombits(p.u32(at)) }
+func (p page) i64(at int) int64        { return int64(binary.LittleEndian.Uint64(p[at:])) }
 func (p page) setU16(at int, v uint16) { binary.LittleEndian.PutUint16(p[at:], v) }
 func (p page) setU32(at int, v uint32) { binary.LittleEndian.PutUint32(p[at:], v) }
-func (p page) setU64(at int, v uint64) { binary.LittleEndian.PutUint64(p[at:], v) }
-func (p page) setI64(at int, v int64)  { p.setU64(at, uint64(v)) }
-func (p page) setF32(at int, v float32) {
-	p.setU32(at, math.Float32bits(v))
+func (p page) setI64(at int, v int64)  { binary.LittleEndian.PutUint64(p[at:], uint64(v)) }
+
+// A record is one slot's record in a page. As its length is known, reading a
+// field costs no check.
+type record [recordSize]byte
+
+func (r *record) u16(at int) uint16       { return binary.LittleEndian.Uint16(r[at:]) }
+func (r *record) u32(at int) uint32       { return binary.LittleEndian.Uint32(r[at:]) }
+func (r *record) u64(at int) uint64       { return binary.LittleEndian.Uint64(r[at:]) }
+func (r *record) i64(at int) int64        { return int64(r.u64(at)) }
+func (r *record) f32(at int) float32      { return math.Float32frombits(r.u32(at)) }
+func (r *record) setU16(at int, v uint16) { binary.LittleEndian.PutUint16(r[at:], v) }
+func (r *record) setU32(at int, v uint32) { binary.LittleEndian.PutUint32(r[at:], v) }
+func (r *record) setU64(at int, v uint64) { binary.LittleEndian.PutUint64(r[at:], v) }
+func (r *record) setI64(at int, v int64)  { r.setU64(at, uint64(v)) }
+func (r *record) setF32(at int, v float32) {
+	r.setU32(at, math.Float32bits(v))
 }

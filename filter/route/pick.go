@@ -3,37 +3,54 @@ package route
 // tieSeconds is the difference below which two costs are the same.
 const tieSeconds = 1e-4
 
-// rank orders the first MaxOrder of cs, best first. Costs within band of the
-// best are equal; among those the tie decides, so that no list order herds.
-func rank(cs []candidate, band float32) {
-	best := cs[0].cost
-	for i := range cs {
-		best = min(best, cs[i].cost)
-	}
-	for i := range min(len(cs), MaxOrder) {
-		top := i
-		for j := i + 1; j < len(cs); j++ {
-			if before(&cs[j], &cs[top], best+band) {
-				top = j
-			}
-		}
-		cs[i], cs[top] = cs[top], cs[i]
-	}
+// top are the best candidates, best first: indices into a list of candidates.
+type top struct {
+	at [MaxOrder]int
+	n  int
 }
 
-func before(a, b *candidate, level float32) bool {
-	ac, bc := max(a.cost, level), max(b.cost, level)
-	if ac != bc {
-		return ac < bc
+// rank finds the best of cs.
+func rank(cs []candidate) (best top) {
+	for i := range cs {
+		at := best.n
+		for at > 0 && before(&cs[i], &cs[best.at[at-1]]) {
+			if at < MaxOrder {
+				best.at[at] = best.at[at-1]
+			}
+			at--
+		}
+		if at < MaxOrder {
+			best.at[at], best.n = i, min(best.n+1, MaxOrder)
+		}
+	}
+	return best
+}
+
+func before(a, b *candidate) bool {
+	if a.level != b.level {
+		return a.level < b.level
 	}
 	return a.tie > b.tie
 }
 
-// knot sets the ties: by the prompt's hash, which is rendezvous hashing and
-// the same in every proxy, or by the dice.
-func (r *Router) knot(cs []candidate, seed uint64) {
+// knot sets levels and ties. Costs within band of the best are equal; among
+// those the tie decides, so that no list order herds. Ties are by the prompt's
+// hash, which is rendezvous hashing and the same in every proxy, or by the
+// dice.
+func (r *Router) knot(cs []candidate, seed uint64, band float32) {
+	best := cs[0].cost
 	for i := range cs {
-		cs[i].tie = mix(seed ^ r.table.lanes[cs[i].slot].ring)
+		if cs[i].cost < best {
+			best = cs[i].cost
+		}
+	}
+	best += band
+	for i := range cs {
+		c := &cs[i]
+		c.tie = mix(seed ^ r.table.lanes[c.slot].ring)
+		if c.level = c.cost; c.level < best {
+			c.level = best
+		}
 	}
 }
 
@@ -56,23 +73,26 @@ func (r *Router) pick(q *Query, dice uint64, c *Choice) {
 	if longest == 0 && q.Ring != 0 {
 		seed, band, ring = q.Ring, r.cfg.Noise, true
 	}
-	r.knot(cs, seed)
-	rank(cs, band)
-	r.explain(q, c, longest, ring)
+	r.knot(cs, seed, band)
+	best := rank(cs)
+	r.explain(q, c, &best, longest, ring)
 }
 
-func (r *Router) explain(q *Query, c *Choice, longest uint32, ring bool) {
+func (r *Router) explain(q *Query, c *Choice, top *top, longest uint32, ring bool) {
 	cs := r.candidates
-	best := &cs[0]
-	for c.N = 0; c.N < min(len(cs), MaxOrder); c.N++ {
-		c.Order[c.N] = uint16(cs[c.N].slot)
+	best := &cs[top.at[0]]
+	for c.N = 0; c.N < top.n; c.N++ {
+		c.Order[c.N] = uint16(cs[top.at[c.N]].slot)
 	}
 	c.Matched, c.Uncached, c.Longest = best.matched, q.Prompt-best.matched, longest
 	c.Terms = best.terms
 	c.Scores = best.terms.scores(best.matched, q.Prompt)
-	c.Load = newer(r.books.load(best.slot), r.table.lanes[best.slot].load)
-	if len(cs) > 1 {
-		c.RunnerUp = cs[1].cost - best.cost
+	c.Load = r.table.lanes[best.slot].load
+	if rec := r.books.page.record(best.slot); rec.i64(recReportAt) != 0 {
+		c.Load = newer(rec.load(), c.Load)
+	}
+	if top.n > 1 {
+		c.RunnerUp = cs[top.at[1]].cost - best.cost
 	}
 	c.Branch = branch(q, best.matched, longest, r.cfg.Block)
 	switch {

@@ -1,10 +1,6 @@
 package route
 
-import (
-	"math"
-
-	"github.com/warmlane/warmlane/filter/state"
-)
+import "github.com/warmlane/warmlane/filter/state"
 
 // unknown16 is an absent u16 in a record.
 const unknown16 = 0xffff
@@ -13,18 +9,14 @@ const unknown16 = 0xffff
 func (b *books) backlog(slot int, rate float32) backlog {
 	l := backlog{owed: b.owed[slot], rate: rate}
 	if slot < b.page.slots() && b.inFlight[slot] > 0 {
-		at := b.page.record(slot)
-		l.soft = b.page.u32(at + recSoft)
-		l.since = b.page.i64(at + recSince)
+		rec := b.page.record(slot)
+		l.soft, l.since = rec.u32(recSoft), rec.i64(recSince)
 	}
 	return l
 }
 
-// rate is what was learned, or 0.
-func (b *books) rate(slot int) float32 { return b.page.f32(b.page.record(slot) + recRate) }
-
-func (b *books) avoided(slot int, now int64) bool {
-	left := b.page.i64(b.page.record(slot)+recAvoid) - now
+func (r *record) avoided(now int64) bool {
+	left := r.i64(recAvoid) - now
 	return left > 0 && left < maxAvoidMS
 }
 
@@ -34,11 +26,11 @@ const maxAvoidMS = 10 * 60 * 1000
 
 // foldWork adds what was sent and takes off what was done. rate, the start
 // value, counts as learned with the first sample.
-func (b *books) foldWork(at, slot int, m *account, rate float32) {
-	if plausibleRate(b.rate(slot)) {
-		rate = b.rate(slot)
+func (b *books) foldWork(rec *record, slot int, m *account, rate float32) {
+	if learned := rec.f32(recRate); plausibleRate(learned) {
+		rate = learned
 	}
-	l := backlog{soft: b.page.u32(at + recSoft), since: b.page.i64(at + recSince), rate: rate}
+	l := backlog{soft: rec.u32(recSoft), since: rec.i64(recSince), rate: rate}
 	if m.begun > 0 {
 		l = b.foldSent(l, slot, m)
 	}
@@ -46,11 +38,11 @@ func (b *books) foldWork(at, slot int, m *account, rate float32) {
 		l = l.first(m.firstAt, m.done)
 	}
 	if m.work > 0 {
-		b.page.setF32(at+recRate, learn(rate, m.work, m.span))
+		rec.setF32(recRate, learn(rate, m.work, m.span))
 	}
-	b.page.setU64(at+recClock, b.page.u64(at+recClock)+uint64(m.clock))
-	b.page.setU32(at+recSoft, l.soft)
-	b.page.setI64(at+recSince, l.since)
+	rec.setU64(recClock, rec.u64(recClock)+uint64(m.clock))
+	rec.setU32(recSoft, l.soft)
+	rec.setI64(recSince, l.since)
 }
 
 // foldSent brings the record to the moment of the dispatch and adds to it.
@@ -68,44 +60,27 @@ func (b *books) foldSent(l backlog, slot int, m *account) backlog {
 	return l
 }
 
-// foldReport writes what the replica said of itself and what of that is not
-// ours.
-func (b *books) foldReport(at int, m *account) {
-	r := &m.report
-	b.page.setI64(at+recReportAt, r.At)
-	b.page.setU32(at+recForeignOwed, uint32(m.foreign.owed))
-	b.page.setU16(at+recWaiting, count16(r.Waiting))
-	b.page.setU16(at+recRunning, count16(r.Running))
-	b.page.setU16(at+recKV, permille(r.KV))
-	b.page.setU16(at+recForeign, unknown16)
-	if m.foreign.at != 0 {
-		b.page.setU16(at+recForeign, count16(int32(m.foreign.inFlight)))
+// report writes what the replica said of itself and what of that is not ours.
+func (r *record) report(said *Report, f foreign) {
+	r.setI64(recReportAt, said.At)
+	r.setU32(recForeignOwed, uint32(f.owed))
+	r.setU16(recWaiting, count16(said.Waiting))
+	r.setU16(recRunning, count16(said.Running))
+	r.setU16(recKV, permille(said.KV))
+	r.setU16(recForeign, unknown16)
+	if f.at != 0 {
+		r.setU16(recForeign, count16(int32(f.inFlight)))
 	}
 }
 
-// foreign is the load reported last that was not ours.
-func (b *books) foreign(slot int) foreign {
-	at := b.page.record(slot)
-	n := b.page.u16(at + recForeign)
-	if n == unknown16 {
-		return foreign{}
-	}
-	return foreign{
-		at:       b.page.i64(at + recReportAt),
-		inFlight: float32(n),
-		owed:     float32(b.page.u32(at + recForeignOwed)),
-	}
-}
-
-// load is the load reported last.
-func (b *books) load(slot int) state.Load {
-	at := b.page.record(slot)
+// load is the load reported last; At 0 = none was.
+func (r *record) load() state.Load {
 	l := NoReport().Load
-	if l.At = b.page.i64(at + recReportAt); l.At == 0 {
+	if l.At = r.i64(recReportAt); l.At == 0 {
 		return l
 	}
-	l.Waiting, l.Running = known16(b.page.u16(at+recWaiting)), known16(b.page.u16(at+recRunning))
-	if kv := b.page.u16(at + recKV); kv != unknown16 {
+	l.Waiting, l.Running = known16(r.u16(recWaiting)), known16(r.u16(recRunning))
+	if kv := r.u16(recKV); kv != unknown16 {
 		l.KV = float32(kv) / 1000
 	}
 	return l
@@ -129,5 +104,5 @@ func permille(v float32) uint16 {
 	if !(v >= 0) {
 		return unknown16
 	}
-	return uint16(math.Round(float64(min(v, 1)) * 1000))
+	return uint16(float64(min(v, 1))*1000 + 0.5)
 }

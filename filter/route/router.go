@@ -1,8 +1,6 @@
 package route
 
 import (
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/warmlane/warmlane/filter/shared"
 	"github.com/warmlane/warmlane/filter/state"
 )
@@ -41,7 +39,7 @@ func New(store shared.Store, pool string, cfg Config, nonce uint32) *Router {
 
 // Configure replaces the weights and times.
 func (r *Router) Configure(cfg Config) {
-	r.cfg, r.books.lease = cfg, cfg.LeaseMS
+	r.cfg, r.books.lease, r.books.kept = cfg, cfg.LeaseMS, false
 }
 
 // Adopt compiles p; nothing of p is kept. generation must grow (as a serial
@@ -50,12 +48,16 @@ func (r *Router) Configure(cfg Config) {
 // replica that is no longer in its slot are forgotten.
 func (r *Router) Adopt(p *state.Pool, generation uint32) {
 	r.table.build(p, generation)
+	r.books.kept = false
 	r.books.stats.Beyond = uint64(r.table.beyond)
 	for slot := range r.table.lanes {
 		l := &r.table.lanes[slot]
 		if m := &r.books.mine[slot]; l.key != 0 && m.key != l.key {
 			*m = account{key: l.key}
 		}
+	}
+	for len(r.table.lanes) > cap(r.candidates) {
+		r.candidates = append(r.candidates[:cap(r.candidates)], candidate{})
 	}
 	for slot := range r.books.start {
 		r.books.start[slot] = r.cfg.StartRate
@@ -98,42 +100,38 @@ func (r *Router) Choose(q *Query, now int64, dice uint64, c *Choice, t *Ticket) 
 // decide fills in the choice from the books as last read.
 func (r *Router) decide(q *Query, now int64, dice uint64, c *Choice) {
 	*c = Choice{Prompt: q.Prompt, Generation: r.books.page.generation()}
-	var model uint64
-	if len(q.Model) > 0 {
-		model = xxhash.Sum64(q.Model)
-	}
-	r.gather(q, model, now, c, false)
+	r.table.judge(q.Model)
+	r.gather(q, now, c, false)
 	if len(r.candidates) == 0 && c.Dropped[FilterAvoid]+c.Dropped[FilterUnknown] > 0 {
 		c.Relented = true
-		r.gather(q, model, now, c, true)
+		r.gather(q, now, c, true)
 	}
 	c.Candidates = len(r.candidates)
 	if c.Candidates == 0 {
 		c.Branch, c.Rung = NoHealthyWorker, RungEnvoy
 		return
 	}
-	for i := range r.candidates {
-		r.price(&r.candidates[i], q, now)
-	}
-	r.priceForeign(r.candidates)
+	priceForeign(r.candidates)
 	r.pick(q, dice, c)
 }
 
-// gather lists the candidates and counts who was dropped why. With relent,
-// soft filters let pass, and what they dropped before stays counted.
-func (r *Router) gather(q *Query, model uint64, now int64, c *Choice, relent bool) {
-	r.candidates = r.candidates[:0]
+// gather lists and prices the candidates, and counts who was dropped why. With
+// relent, soft filters let pass, and what they dropped before stays counted.
+func (r *Router) gather(q *Query, now int64, c *Choice, relent bool) {
+	n, cs := 0, r.candidates[:len(r.table.lanes)]
 	for slot := range r.table.lanes {
 		if r.table.lanes[slot].key == 0 {
 			continue
 		}
-		f := r.sift(q, model, slot, now)
+		f := r.sift(q, slot, now)
 		if f == NumFilters || relent && f.soft() {
-			r.candidates = append(r.candidates, candidate{slot: slot})
+			r.price(&cs[n], slot, q, now)
+			n++
 		} else if !relent {
 			c.Dropped[f]++
 		}
 	}
+	r.candidates = cs[:n]
 }
 
 // Tick keeps this worker's seat, empties those of silent workers and writes
@@ -141,7 +139,7 @@ func (r *Router) gather(q *Query, model uint64, now int64, c *Choice, relent boo
 // a lease. Afterwards [Router.InFlight] is up to date.
 func (r *Router) Tick(now int64) {
 	had := r.books.seat
-	r.books.read(&r.table, now)
+	r.books.reread(&r.table, now)
 	if !r.books.dirty && r.books.seat == had && r.books.gone == 0 && !r.books.aging(now) {
 		return
 	}
@@ -184,7 +182,7 @@ func (r *Router) Clock(slot int) uint32 {
 	if slot < 0 || slot >= r.books.page.slots() {
 		return 0
 	}
-	return uint32(r.books.page.u64(r.books.page.record(slot)+recClock) / ClockUnit)
+	return uint32(r.books.page.record(slot).u64(recClock) / ClockUnit)
 }
 
 // Capacity is the size of the slot's cache in units of [ClockUnit]; 0 = not

@@ -22,6 +22,8 @@ type Table struct {
 	names      []uint64 // hashes of names, each lane's in a row
 	text       []byte   // addresses, each lane's in a row
 	beyond     int      // replicas that had no place
+	model      []byte   // what the lanes' standing is for ...
+	judged     bool     // ... if they have one
 }
 
 // lane is one replica as control sees it.
@@ -36,12 +38,13 @@ type lane struct {
 	load           state.Load
 	foreign        foreign // of load; settled at the first choice that sees it
 	settled        bool
+	standing       Filter // FilterModel, Unhealthy, Draining, Unknown or NumFilters: see [Table.judge]
 }
 
 // build replaces the table's contents. It keeps nothing of p.
 func (t *Table) build(p *state.Pool, generation uint32) {
 	t.generation = generation
-	t.lanes, t.names, t.text, t.beyond = t.lanes[:0], t.names[:0], t.text[:0], 0
+	t.lanes, t.names, t.text, t.beyond, t.judged = t.lanes[:0], t.names[:0], t.text[:0], 0, false
 	for i := range p.Replicas {
 		t.add(&p.Replicas[i])
 	}

@@ -26,6 +26,7 @@ var rules = []struct {
 	{"overwrite", zeroOverwrites},
 	{"mismatch", staleIsRefused},
 	{"create", absentCreatesOnce},
+	{"count", writesAreNumbered},
 }
 
 func absentIsNotFound(s Store, key []byte) error {
@@ -85,6 +86,37 @@ func absentCreatesOnce(s Store, key []byte) error {
 	}
 	if err := s.Set(key, []byte("theirs"), Absent); !errors.Is(err, ErrCAS) {
 		return errors.New("a key that was there was overwritten with Absent")
+	}
+	return nil
+}
+
+// writesAreNumbered: the number of a write is at least that of one before plus
+// the writes of this view since. Others may write meanwhile, so it can be more.
+func writesAreNumbered(s Store, key []byte) error {
+	if err := s.Set(key, []byte("one"), 0); err != nil {
+		return err
+	}
+	_, first, err := s.Get(key)
+	if err != nil {
+		return err
+	}
+	before := s.Sets()
+	for _, value := range []string{"two", "three", "four"} {
+		if err := s.Set(key, []byte(value), 0); err != nil {
+			return err
+		}
+	}
+	if err := s.Set(key, []byte("five"), first); !errors.Is(err, ErrCAS) {
+		return errors.New("a stale CAS number was accepted")
+	}
+	_, last, err := s.Get(key)
+	switch {
+	case err != nil:
+		return err
+	case s.Sets()-before != 3:
+		return errors.New("Sets does not count the successful writes")
+	case int32(last-first) < 3:
+		return errors.New("the CAS number grew by less than the writes")
 	}
 	return nil
 }

@@ -28,9 +28,12 @@ func NewMem() *Mem {
 func (m *Mem) View() Store { return &memView{mem: m} }
 
 type memView struct {
-	mem *Mem
-	buf []byte
+	mem  *Mem
+	buf  []byte
+	sets uint32
 }
+
+func (v *memView) Sets() uint32 { return v.sets }
 
 func (v *memView) Get(key []byte) ([]byte, uint32, error) {
 	m := v.mem
@@ -64,5 +67,6 @@ func (v *memView) Set(key, value []byte, cas uint32) error {
 	}
 	e.data = append(e.data[:0], value...)
 	e.cas = m.next
+	v.sets++
 	return nil
 }

@@ -16,8 +16,14 @@ type Store interface {
 	// there. Any other number must equal the key's present one, or the call
 	// changes nothing and gives ErrCAS; on an absent key every number is
 	// accepted. So Absent, which never occurs, creates a key only if nobody
-	// else did.
+	// else did. One counter numbers the successful calls of all workers for
+	// all keys, in steps of 1, over 0.
 	Set(key, value []byte, cas uint32) error
+
+	// Sets is how many calls of Set on this view have succeeded; it wraps. As
+	// Set does not tell the number it gave, this is what a worker that was
+	// undisturbed can work it out by.
+	Sets() uint32
 }
 
 // Absent as the CAS number of Set creates the key or fails with ErrCAS.

@@ -176,9 +176,14 @@ func ask() {
 	_, errHeader := abi.Header(abi.RequestHeaders, ":path")
 	_, errBuffer := abi.Buffer(abi.RequestBody, 0, 64)
 	_, errProperty := abi.Property("plugin_name")
-	pairs, errPairs := abi.HeaderPairs(abi.RequestHeaders)
-	for _, _, ok := pairs.Next(); ok; {
+	var pairs abi.Pairs
+	errPairs := abi.ReadHeaders(abi.RequestHeaders, &pairs)
+	walked := 0
+	for _, _, ok := pairs.Next(); ok; walked++ {
 		_, _, ok = pairs.Next()
+	}
+	if walked == 0 || pairs.Err() != nil {
+		panic("no headers to walk")
 	}
 	if errHeader != nil || errBuffer != nil || errProperty != nil || errPairs != nil {
 		panic("a question was not answered")
