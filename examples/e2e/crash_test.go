@@ -72,9 +72,9 @@ func TestKilledVM(t *testing.T) {
 		time.Sleep(1200 * time.Millisecond)
 		post(fresh, h.url+"/v1/chat/completions", message("x"), "x-crash", "1")
 		for i := range 50 {
-			r := post(fresh, h.url+"/v1/chat/completions", body)
+			r := post(fresh, h.url+"/v1/chat/completions", body, "x-warmlane-explain", "1")
 			if at := r.where(t); at != home {
-				t.Fatalf("round %d, request %d after the crash: went to %s, its home is %s", round, i, at, home)
+				t.Fatalf("round %d, request %d after the crash: went to %s, its home is %s: %s", round, i, at, home, r.header.Get("x-warmlane-decision"))
 			}
 		}
 		select {

@@ -29,7 +29,10 @@ func (b backlog) left(now int64) float32 {
 	if left < 0 && b.owed > 0 {
 		return -left
 	}
-	return max(left, 0)
+	if left < 0 {
+		return 0
+	}
+	return left
 }
 
 // send is the backlog just before a new request is added to it. While no

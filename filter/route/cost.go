@@ -16,43 +16,40 @@ type candidate struct {
 // needs all candidates to be weighed. This runs for every replica of every
 // request and calls little: calls are what compiled Go pays most for in Wasm.
 func (r *Router) price(c *candidate, slot int, q *Query, now int64) {
-	b, l, rec := &r.books, &r.table.lanes[slot], r.books.page.record(slot)
+	l, rec, inFlight := &r.table.lanes[slot], r.books.page.record(slot), r.books.inFlight[slot]
 	rate := rec.f32(recRate)
 	if !plausibleRate(rate) {
 		rate = r.startRate(l)
 	}
-	matched := uint32(0)
+	matched, owed := uint32(0), float32(0)
 	if slot < len(q.Matched) {
 		matched = min(q.Matched[slot], q.Prompt)
 	}
-	owed := float32(0)
-	if b.inFlight[slot] > 0 {
-		owed = b.backlog(slot, rate).left(now)
+	if inFlight > 0 {
+		owed = r.books.backlog(slot, rate).left(now)
 	}
-	f := r.foreign(l, rec, slot, owed)
-	c.slot, c.matched, c.rate = slot, matched, rate
+	if !l.settled {
+		r.settleForeign(l, inFlight, owed)
+	}
+	f := l.foreign
+	if at, n := rec.i64(recReportAt), rec.u16(recForeign); n != unknown16 && at > f.at {
+		f = foreign{at: at, inFlight: float32(n), owed: float32(rec.u32(recForeignOwed))}
+	}
+	c.slot, c.matched, c.rate, c.fresh = slot, matched, rate, 0
 	c.terms.Owed = owed / rate
 	c.terms.Prefill = (1 + r.cfg.Behind) * float32(q.Prompt-matched) / rate
-	c.terms.Busy = r.cfg.PerRequest * float32(b.inFlight[slot])
+	c.terms.Busy = r.cfg.PerRequest * float32(inFlight)
 	c.terms.Foreign = f.owed/rate + r.cfg.PerRequest*f.inFlight
-	c.fresh = 0
 	if f.at != 0 {
-		c.fresh = halved(now-f.at, r.cfg.HalfLifeMS)
+		c.fresh = halved(float64(now-f.at) / float64(max(r.cfg.HalfLifeMS, 1)))
 	}
 }
 
-// foreign is the latest of what was reported and what was pushed.
-func (r *Router) foreign(l *lane, rec *record, slot int, owed float32) foreign {
-	if !l.settled {
-		pushed := Report{Load: l.load, Owed: -1, InFlight: -1}
-		l.foreign = foreignOf(&pushed, r.books.inFlight[slot], owed, r.mean)
-		l.settled = true
-	}
-	n, at := rec.u16(recForeign), rec.i64(recReportAt)
-	if n == unknown16 || at <= l.foreign.at {
-		return l.foreign
-	}
-	return foreign{at: at, inFlight: float32(n), owed: float32(rec.u32(recForeignOwed))}
+// settleForeign compares the load that control pushed with our own books, once.
+func (r *Router) settleForeign(l *lane, inFlight uint32, owed float32) {
+	pushed := Report{Load: l.load, Owed: -1, InFlight: -1}
+	l.foreign = foreignOf(&pushed, inFlight, owed, r.mean)
+	l.settled = true
 }
 
 // priceForeign weighs what each candidate does for others. As a report ages it

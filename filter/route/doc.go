@@ -26,6 +26,11 @@
 // the lease runs out and its share of the totals with it, and one that was
 // only late takes another seat and publishes again.
 //
+// A read costs five times a write, as the host copies the value into the
+// worker. So a worker that nobody disturbs goes on with the page as it wrote it,
+// under the number that write must have been given ([number]); another's write
+// in between makes its own fail, and then it reads.
+//
 // # Ladder of knowledge
 //
 // A prompt some candidate has seen is placed by the cost. A prompt nobody has
@@ -35,8 +40,8 @@
 //
 // # Reading order
 //
-// table.go (what control pushed), page.go and ledger.go (what workers share),
-// backlog.go (time arithmetic), filter.go, cost.go and pick.go (the decision),
-// ticket.go (one request from choice to settlement), load.go and orca.go (what
-// replicas say of themselves).
+// table.go (what control pushed), page.go, record.go, ledger.go, seats.go and
+// number.go (what workers share), backlog.go (time arithmetic), filter.go,
+// cost.go and pick.go (the decision), ticket.go (one request from choice to
+// settlement), load.go and orca.go (what replicas say of themselves).
 package route

@@ -58,14 +58,13 @@ func total(r *Report) (int64, bool) {
 	return n, r.Waiting >= 0 || r.Running >= 0 || r.Owed >= 0
 }
 
-// halved is how much a load of that age still says: 1 when new, a half at every
-// half-life. It is 2 to the -age/halfLife within 3e-9 of it, for a tenth of the
-// price of math.Exp2, which is software in Wasm.
-func halved(age, halfLife int64) float32 {
-	if age <= 0 {
+// halved is how much a load still says at an age of so many half-lives: 1 when
+// new, a half after one. It is 2 to the -lives within 3e-9 of it, for a tenth of
+// the price of math.Exp2, which is software in Wasm.
+func halved(lives float64) float32 {
+	if lives <= 0 {
 		return 1
 	}
-	lives := float64(age) / float64(max(halfLife, 1))
 	if lives >= 100 {
 		return 0
 	}

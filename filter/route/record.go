@@ -7,12 +7,11 @@ const unknown16 = 0xffff
 
 // backlog is the slot's backlog over all workers.
 func (b *books) backlog(slot int, rate float32) backlog {
-	l := backlog{owed: b.owed[slot], rate: rate}
-	if slot < b.page.slots() && b.inFlight[slot] > 0 {
-		rec := b.page.record(slot)
-		l.soft, l.since = rec.u32(recSoft), rec.i64(recSince)
+	if b.inFlight[slot] == 0 {
+		return backlog{owed: b.owed[slot], rate: rate}
 	}
-	return l
+	rec := b.page.record(slot)
+	return backlog{owed: b.owed[slot], rate: rate, soft: rec.u32(recSoft), since: rec.i64(recSince)}
 }
 
 func (r *record) avoided(now int64) bool {

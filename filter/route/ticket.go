@@ -189,7 +189,7 @@ func (b *books) enter(t *Ticket, slot int, now int64) {
 	b.begin(t, slot, now)
 	b.take()
 	b.post(slot)
-	b.sum(slot)
+	b.sum(slot, slot+1)
 	b.fold(slot)
 	l := b.backlog(slot, 0)
 	t.work, t.since = addCapped(l.owed, l.soft), l.since
