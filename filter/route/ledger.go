@@ -86,11 +86,9 @@ func (b *books) read(t *Table, now int64) {
 	b.reread(t, now)
 }
 
-// lasts says that no lease has run out since the page was written, this
-// worker's own included, nor was the clock set back.
-func (b *books) lasts(now int64) bool {
-	return now >= b.keptAt && now <= b.keptAt+b.lease && now <= b.until
-}
+// lasts says that no other worker's lease has run out since the page was
+// written, nor was the clock set back.
+func (b *books) lasts(now int64) bool { return now >= b.keptAt && now <= b.until }
 
 // resume is read for the page as this worker wrote it: only what it did itself
 // since then can be new.
@@ -133,12 +131,12 @@ func (b *books) write(now int64) bool {
 		b.page.setI64(b.page.seat(b.seat)+4, now+b.lease)
 	}
 	if b.store.Set(b.key, b.page, b.number.page) != nil {
-		b.kept, b.number.held = false, 0
+		b.kept = false
 		b.stats.Retries++
 		return false
 	}
 	b.number.wrote(b.store.Sets())
-	b.kept, b.keptAt = b.seat >= 0, now
+	b.kept, b.keptAt = b.seat >= 0, now // without a seat the next read looks for one
 	b.stats.Expired += uint64(b.gone)
 	b.settled()
 	return true

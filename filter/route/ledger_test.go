@@ -14,6 +14,11 @@ func TestBurstIsSpread(t *testing.T) {
 	f := func(workers int) {
 		t.Helper()
 		c := newCrew(fleet(3), workers)
+		for i := range int64(10) { // the first one has been alone for a while
+			q := Query{Prompt: 20}
+			exchange(c.workers[0], &q, t0+200*(i-10), nil)
+		}
+		c.workers[0].Tick(t0)
 		var per [3]int
 		for i := range 30 {
 			q := Query{Prompt: 20, Tree: true, Stream: true, Ring: mix(uint64(i))}

@@ -97,21 +97,33 @@ func TestNumberWraps(t *testing.T) {
 	f(^uint32(0), 3, 3)
 }
 
+// The counter is not taken for lower than it is when a read finds nothing new.
+func TestNumberRemembersOtherWrites(t *testing.T) {
+	var n number
+	n.read(5, 0, false)
+	n.read(5, 3, false)
+	if n.wrote(4); n.page != 9 {
+		t.Errorf("guess %d, want 9", n.page)
+	}
+}
+
 // A worker that joins costs the first one a wasted write, and is counted in the
 // very next choice.
 func TestWorkerThatJoinsIsSeenAtOnce(t *testing.T) {
 	p := fleet(1)
 	c := newCrew(p, 2)
 	r := steady(c)
+	_, first := send(r, 100, t0, 1)
 	_, other := send(c.workers[1], 1000, t0+10, 1)
 	gets, retries := c.mem.Gets, r.Stats().Retries
 	got, ticket := send(r, 100, t0+10, 1)
-	if r.InFlight(0) != 2 || got.Terms.Owed < 0.09 {
+	if r.InFlight(0) != 3 || got.Terms.Owed < 0.09 {
 		t.Errorf("%d in flight, terms %+v", r.InFlight(0), got.Terms)
 	}
 	if c.mem.Gets-gets != 1 || r.Stats().Retries-retries != 1 {
 		t.Errorf("%d reads, %d retries, want 1 and 1", c.mem.Gets-gets, r.Stats().Retries-retries)
 	}
+	r.Settle(&first, t0+20, OK, nil)
 	r.Settle(&ticket, t0+20, OK, nil)
 	c.workers[1].Settle(&other, t0+20, OK, nil)
 	c.wantIdle(t, p, t0+20)
@@ -183,9 +195,59 @@ func TestNewerStateMeetsAGuess(t *testing.T) {
 	if got, _ := send(r, 100, t0+10, 1); got.Generation != 2 {
 		t.Errorf("generation %d, want 2", got.Generation)
 	}
+}
+
+func TestOwnNewerStateIsUsedAtOnce(t *testing.T) {
+	c := newCrew(fleet(2), 1)
+	r := steady(c)
 	r.Adopt(fleet(3), 2)
-	if got, _ := send(r, 100, t0+11, 1); got.Candidates != 3 {
-		t.Errorf("%d candidates of the state just adopted, want 3", got.Candidates)
+	if got, _ := send(r, 100, t0+11, 1); got.Candidates != 3 || got.Generation != 2 {
+		t.Errorf("%d candidates at generation %d, want 3 at 2", got.Candidates, got.Generation)
+	}
+}
+
+// A choice that finds nobody leaves a page that was brought up to date but not
+// written; what it has been told must not be told again.
+func TestNobodyFoundCountsNothingTwice(t *testing.T) {
+	c := newCrew(fleet(1), 1)
+	r := steady(c)
+	clock := r.Clock(0)
+	_, ticket := send(r, 160, t0, 1)
+	ticket.Output = 1600
+	r.Settle(&ticket, t0+10, OK, nil)
+	var nobody Choice
+	for range 2 {
+		r.Choose(&Query{Exclude: Slots{1}}, t0+20, 1, &nobody, &Ticket{})
+	}
+	send(r, 160, t0+30, 1)
+	if got := r.Clock(0) - clock; got < 119 || got > 121 {
+		t.Errorf("the clock moved by %d, want 120", got)
+	}
+}
+
+// A worker that had no seat takes one when it first has a request, also by Move.
+func TestGuessTakesASeat(t *testing.T) {
+	c := newCrew(fleet(1), 2)
+	r := c.workers[0]
+	for i := range int64(8) {
+		r.Spread(t0 + i)
+	}
+	var choice Choice
+	var ticket Ticket
+	r.Choose(&Query{Prompt: 700, Exclude: Slots{1}}, t0+10, 1, &choice, &ticket)
+	r.Move(&ticket, t0+11, 0, 700, false)
+	c.workers[1].Tick(t0 + 12)
+	if n := c.workers[1].InFlight(0); n != 1 {
+		t.Errorf("the other worker sees %d in flight, want 1", n)
+	}
+}
+
+func TestGuessAfterClockWasSetBack(t *testing.T) {
+	c := newCrew(fleet(1), 2)
+	send(c.workers[1], 100, t0-100, 1)
+	r := steady(c)
+	if send(r, 100, t0-3600_000, 1); r.InFlight(0) != 1 {
+		t.Errorf("%d in flight: a lease from the future must not last", r.InFlight(0))
 	}
 }
 

@@ -39,7 +39,7 @@ func New(store shared.Store, pool string, cfg Config, nonce uint32) *Router {
 
 // Configure replaces the weights and times.
 func (r *Router) Configure(cfg Config) {
-	r.cfg, r.books.lease, r.books.kept = cfg, cfg.LeaseMS, false
+	r.cfg, r.books.lease = cfg, cfg.LeaseMS
 }
 
 // Adopt compiles p; nothing of p is kept. generation must grow (as a serial
