@@ -143,9 +143,8 @@ func (e *Exchange) ResponseHeaders(h Headers, upstream func() []byte, end bool) 
 
 // takeHead learns from the head who answered and how loaded it is.
 func (e *Exchange) takeHead(v *Verdict, upstream func() []byte) {
-	if e.answer.reported && !e.head.askedLoad {
-		v.remove(loadReportHeader)
-		v.remove(loadBinaryHeader)
+	if !e.head.askedLoad {
+		e.answer.strip(v)
 	}
 	address := e.address()
 	if e.named < 0 || e.pool.doubts(&e.answer, e.sentAt) {

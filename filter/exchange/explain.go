@@ -1,9 +1,6 @@
 package exchange
 
-import (
-	"math"
-	"strconv"
-)
+import "strconv"
 
 // decisionOf writes x-warmlane-decision, a dictionary of RFC 9651. est says
 // that tokens were estimated from bytes.
@@ -70,8 +67,22 @@ func appendRatio(b []byte, key string, f float32) []byte {
 	return appendDecimal(append(comma(b), key...), float64(f))
 }
 
+// appendDecimal writes f, not negative and below 1e12, rounded to three digits
+// after the point, of which it leaves out those that are 0 at the end.
 func appendDecimal(b []byte, f float64) []byte {
-	return strconv.AppendFloat(b, math.Round(f*1000)/1000, 'f', -1, 64)
+	n := int64(f*1000 + 0.5)
+	b = strconv.AppendInt(b, n/1000, 10)
+	if n %= 1000; n == 0 {
+		return b
+	}
+	b = append(b, '.', byte('0'+n/100))
+	if n %= 100; n != 0 {
+		b = append(b, byte('0'+n/10))
+		if n %= 10; n != 0 {
+			b = append(b, byte('0'+n))
+		}
+	}
+	return b
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

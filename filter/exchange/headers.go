@@ -136,6 +136,18 @@ type responseHead struct {
 	report   []byte
 	binary   bool // report is the protobuf form
 	reported bool // there was a report, under either name
+	text     bool // there was one under the name of the text form
+	bin      bool // and under that of the binary form
+}
+
+// strip removes the reports, which are for us.
+func (r *responseHead) strip(v *Verdict) {
+	if r.text {
+		v.remove(loadReportHeader)
+	}
+	if r.bin {
+		v.remove(loadBinaryHeader)
+	}
 }
 
 func (r *responseHead) read(h Headers) {
@@ -153,9 +165,9 @@ func (r *responseHead) read(h Headers) {
 		case attemptHeader:
 			r.first = string(value) == "1"
 		case loadReportHeader:
-			r.report, r.binary, r.reported = value, false, true
+			r.report, r.binary, r.reported, r.text = value, false, true, true
 		case loadBinaryHeader:
-			r.report, r.binary, r.reported = value, true, true
+			r.report, r.binary, r.reported, r.bin = value, true, true, true
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (e *Exchange) appendLoad(b []byte) []byte {
 		{"waiting", float32(l.Waiting)}, {"running", float32(l.Running)},
 		{"kv", l.KV}, {"hit", l.Hit}, {"rps", l.RPS}, {"tps", l.TPS},
 	} {
-		if n.value >= 0 {
+		if n.value >= 0 && n.value < 1e12 {
 			b = append(append(append(b, `,"`...), n.key...), `":`...)
 			b = appendDecimal(b, float64(n.value))
 		}
@@ -97,11 +97,24 @@ func appendText(b []byte, key string, text []byte) []byte {
 	}
 	b = append(append(append(b, `,"`...), key...), `":"`...)
 	for len(text) > 0 {
+		if n := plainRun(text); n > 0 {
+			b, text = append(b, text[:n]...), text[n:]
+			continue
+		}
 		r, size := utf8.DecodeRune(text)
-		b = appendRune(b, r)
-		text = text[size:]
+		b, text = appendRune(b, r), text[size:]
 	}
 	return append(b, '"')
+}
+
+// plainRun is the length of the beginning that JSON takes as it is.
+func plainRun(text []byte) int {
+	for i, c := range text {
+		if c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(text)
 }
 
 // appendRune escapes what JSON wants escaped; what is not UTF-8 has become

@@ -3,6 +3,7 @@ package exchange
 import (
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,15 @@ func TestAppendText(t *testing.T) {
 		var got struct{ K string }
 		if err := json.Unmarshal(line, &got); err != nil || got.K != strings.ToValidUTF8(text, "\uFFFD") {
 			t.Errorf("%q: %s, %v", text, line, err)
+		}
+	}
+}
+
+func TestAppendDecimal(t *testing.T) {
+	for _, f := range []float64{0, 1, 0.5, 0.41, 0.001, 0.0004, 0.0006, 12.345, 12.3456, 0.999, 0.9999, 0.1, 0.01, 0.101, 100, 999999999999, 812.25} {
+		want := strconv.FormatFloat(math.Round(f*1000)/1000, 'f', -1, 64)
+		if got := string(appendDecimal(nil, f)); got != want {
+			t.Errorf("%v: %s, want %s", f, got, want)
 		}
 	}
 }
