@@ -79,7 +79,7 @@ func BenchmarkExchange(b *testing.B) {
 			q := Query{Prompt: 1000, Tree: true, Stream: true}
 			b.ReportAllocs()
 			for i := range b.N {
-				exchange(r, &q, t0+int64(i), nil)
+				exchange(r, &q, t0+200*int64(i), nil)
 			}
 		})
 	}
