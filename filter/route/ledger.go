@@ -66,7 +66,7 @@ type pending struct {
 // Stats counts what went wrong on the ledger, since the start of this worker.
 type Stats struct {
 	Lost    uint64 // adjustments put off because every try met another write
-	Retries uint64 // writes repeated because another came first
+	Retries uint64 // writes repeated because another came first, or might have
 	Damaged uint64 // values under our key that were no ledger, replaced
 	Expired uint64 // seats taken from workers that had gone silent
 	Evicted uint64 // times this worker found its own seat gone
