@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The load generator. It spends about a tenth of plain Envoy's time on a request, so it leaves the machine to what is measured.
+// The load generator. It is built on fasthttp and spends little on a request, which leaves the machine to what is measured.
 const (
 	generator        = "github.com/codesenberg/bombardier"
 	generatorVersion = "v1.2.6"

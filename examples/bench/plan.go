@@ -71,7 +71,7 @@ func (h *house) measure(ctx context.Context, o options, w row) (samples [][]samp
 		for i, r := range h.envoys {
 			s, err := h.once(ctx, r, w, round, o.seconds)
 			if err != nil {
-				return nil, fmt.Errorf("%s, %d bytes, %d connections: %w", r.name, w.size, w.connections, err)
+				return nil, fmt.Errorf("%s, %s, %d connections: %w", r.name, w.label(), w.connections, err)
 			}
 			if round > 0 {
 				samples[i] = append(samples[i], s)
@@ -99,7 +99,7 @@ func (h *house) once(ctx context.Context, r *running, w row, round int, seconds 
 	return sample{got, (after - before).Seconds() / float64(got.requests)}, err
 }
 
-// label names a row in messages.
+// label names the load in messages.
 func (w row) label() string {
 	if w.stream {
 		return strconv.Itoa(chunks) + "-chunk streams"
