@@ -10,7 +10,7 @@ FUZZTIME ?= 30s
 CHECK_FUZZTIME := 3s
 
 # Envoy versions of `make e2e-matrix`.
-ENVOY_VERSIONS ?= 1.36.4 1.37.0 1.38.2 1.39.0 1.39.3 1.40.0
+ENVOY_VERSIONS ?= 1.36.4 1.37.0 1.38.2 1.39.3 1.40.0
 
 PROGRAMS := ./control ./examples/replica ./examples/quickstart ./examples/demo
 E2E := ./examples/e2e/... ./examples/quickstart/...
