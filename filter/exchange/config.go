@@ -27,7 +27,7 @@ type Config struct {
 type PoolConfig struct {
 	Name    string
 	Models  []string // models beside those the replicas say they serve
-	Cluster string   // Envoy's name of the cluster, for the wiring check
+	Cluster string   // Envoy's name of the pool's cluster
 }
 
 // ControlConfig says where the control service is. An empty Cluster means
