@@ -27,7 +27,8 @@ import (
 // port of the loopback without events.
 type Options struct {
 	Listen    string            // address; default 127.0.0.1:0
-	Speed     float64           // of the engine's time against the clock; default 1
+	Speed     float64           // of the engine's time against the machine's; default 1
+	Clock     *pace.Clock       // the engine's time, instead of one of its own with Speed
 	Engine    engine.Config     // OnBatch is set here
 	Events    *kvevents.Options // nil: no events
 	Wire      wire.Config       // Runner, Engine, Events, Journal, Faults and Act are set here
@@ -58,6 +59,9 @@ type Replica struct {
 func Start(o Options) (*Replica, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
+	}
+	if o.Clock == nil {
+		o.Clock = pace.NewClock(o.Speed)
 	}
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 5 * time.Second
@@ -178,7 +182,7 @@ func (r *Replica) newLife(events *kvevents.Options) (*life, error) {
 		}
 	}
 	eng := engine.New(cfg)
-	l.runner = pace.New(eng, r.opts.Speed)
+	l.runner = pace.New(eng, r.opts.Clock)
 	w := r.opts.Wire
 	w.Runner, w.Engine, w.Events = l.runner, eng.Config(), l.events
 	w.Journal, w.Faults, w.Act = r.journal, r.faults, r.act

@@ -1,6 +1,7 @@
-// Package pace runs an engine in real time, or a multiple of it. One goroutine
-// with one timer wakes when a step ends; it serves any number of requests, so a
-// replica that streams to hundreds of clients costs little.
+// Package pace runs an engine in real time, or a multiple of it, or by a
+// [Clock] that stands still at times. One goroutine with one timer wakes when a
+// step ends; it serves any number of requests, so a replica that streams to
+// hundreds of clients costs little.
 package pace
 
 import (
@@ -13,41 +14,30 @@ import (
 // Runner drives one engine. Its methods may be called from any goroutine, but
 // not from Deliver or OnBatch of the engine, which run under its lock.
 type Runner struct {
+	clock *Clock
 	mu    sync.Mutex
 	eng   *engine.Engine
-	start time.Time
-	speed float64
 	wake  chan struct{}
 	stop  chan struct{}
 	once  sync.Once
 }
 
-// New starts a runner: engine time passes speed times as fast as the clock (0
-// means 1). Stop ends it.
-func New(eng *engine.Engine, speed float64) *Runner {
-	if speed <= 0 {
-		speed = 1
-	}
-	r := &Runner{eng: eng, start: time.Now(), speed: speed, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+// New starts a runner that goes by the given clock. Stop ends it.
+func New(eng *engine.Engine, clock *Clock) *Runner {
+	r := &Runner{clock: clock, eng: eng, wake: make(chan struct{}, 1), stop: make(chan struct{})}
 	go r.loop()
 	return r
 }
 
-// Stop ends the runner's goroutine; requests under way get no more outputs.
+// Stop ends the runner's goroutine, not its clock; requests under way get no
+// more outputs.
 func (r *Runner) Stop() { r.once.Do(func() { close(r.stop) }) }
 
-// Speed is how much faster than the clock the engine's time passes.
-func (r *Runner) Speed() float64 { return r.speed }
+// Speed is how much faster than the machine's clock engine time passes.
+func (r *Runner) Speed() float64 { return r.clock.Speed() }
 
-// now is the engine's time.
-func (r *Runner) now() time.Duration {
-	return time.Duration(float64(time.Since(r.start)) * r.speed)
-}
-
-// Wall turns a moment of engine time into a moment of the clock.
-func (r *Runner) Wall(at time.Duration) time.Time {
-	return r.start.Add(time.Duration(float64(at) / r.speed))
-}
+// Wall turns a moment of engine time into one of the machine's clock.
+func (r *Runner) Wall(at time.Duration) time.Time { return r.clock.Wall(at) }
 
 // Prepare makes a request, without holding up the engine.
 func (r *Runner) Prepare(s engine.Spec) *engine.Request { return r.eng.NewRequest(s) }
@@ -58,7 +48,7 @@ func (r *Runner) Submit(reqs ...*engine.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.nudge()
-	now := r.now()
+	now := r.clock.Now()
 	for i, req := range reqs {
 		if err := r.eng.Submit(now, req); err != nil {
 			for _, sent := range reqs[:i] {
@@ -84,7 +74,7 @@ func (r *Runner) Do(f func(e *engine.Engine, now time.Duration)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.nudge()
-	now := r.now()
+	now := r.clock.Now()
 	r.eng.Advance(now)
 	f(r.eng, now)
 }
@@ -116,10 +106,10 @@ func (r *Runner) loop() {
 func (r *Runner) turn() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.eng.Advance(r.now())
+	r.eng.Advance(r.clock.Now())
 	at, busy := r.eng.Next()
 	if !busy {
 		return time.Hour
 	}
-	return max(time.Duration(float64(at-r.now())/r.speed), 0)
+	return r.clock.until(at)
 }

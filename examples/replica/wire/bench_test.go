@@ -17,7 +17,7 @@ func BenchmarkRequest(b *testing.B) {
 	for _, size := range []int{2 << 10, 32 << 10, 220 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			eng := engine.New(engine.Config{PrefillRate: 1e9, DecodeRate: 1e6, DecodeFull: 1e6})
-			runner := pace.New(eng, 1)
+			runner := pace.New(eng, pace.NewClock(1))
 			defer runner.Stop()
 			s := wire.New(wire.Config{Runner: runner, Engine: eng.Config(), Models: []string{"m"}})
 			text := strings.Repeat("The suite is executed in order. ", size/32)
