@@ -16,27 +16,31 @@ const module = "github.com/warmlane/warmlane/"
 // allowed lists, for every package of the house, which of ours it may import.
 // A package imports only from lower levels: none points upwards or sideways.
 var allowed = map[string][]string{
-	"filter":              {"filter/abi", "filter/exchange", "filter/follow", "filter/shared", "filter/state"},
-	"filter/exchange":     {"filter/json", "filter/openai", "filter/prefix", "filter/route", "filter/shared", "filter/state"},
-	"filter/follow":       {"filter/shared", "filter/state"},
-	"filter/json":         {},
-	"filter/openai":       {"filter/json"},
-	"filter/prefix":       {"filter/shared"},
-	"filter/route":        {"filter/json", "filter/shared", "filter/state"},
-	"filter/shared":       {},
-	"filter/state":        {},
-	"filter/abi":          {},
-	"hostsim":             {},
-	"hostsim/transcript":  {},
-	"hostsim/conformance": {"hostsim"},
-	"control":             {"control/collect", "control/publish", "filter/state", "filter/prefix"},
-	"control/collect":     {"filter/state", "filter/prefix"},
-	"control/publish":     {"filter/state"},
+	"filter":                   {"filter/abi", "filter/exchange", "filter/follow", "filter/shared", "filter/state"},
+	"filter/exchange":          {"filter/json", "filter/kvindex", "filter/openai", "filter/prefix", "filter/route", "filter/shared", "filter/state"},
+	"filter/follow":            {"filter/kvindex", "filter/shared", "filter/state"},
+	"filter/json":              {},
+	"filter/openai":            {"filter/json"},
+	"filter/kvindex":           {"filter/shared", "filter/xxh64"},
+	"filter/prefix":            {"filter/shared", "filter/xxh64"},
+	"filter/route":             {"filter/json", "filter/shared", "filter/state"},
+	"filter/shared":            {},
+	"filter/state":             {},
+	"filter/xxh64":             {},
+	"filter/abi":               {},
+	"hostsim":                  {},
+	"hostsim/transcript":       {},
+	"hostsim/conformance":      {"hostsim"},
+	"control":                  {"control/collect", "control/collect/kvevents", "control/publish", "filter/state", "filter/prefix"},
+	"control/collect":          {"control/collect/blocks", "control/collect/kvevents", "filter/kvindex", "filter/openai", "filter/state", "filter/prefix"},
+	"control/collect/blocks":   {"control/collect/kvevents", "filter/kvindex", "filter/openai"},
+	"control/collect/kvevents": {},
+	"control/publish":          {"filter/state"},
 }
 
 // core are the packages that know nothing of Proxy-Wasm and get clock, dice
 // and store as arguments.
-var core = []string{"filter/exchange", "filter/follow", "filter/json", "filter/openai", "filter/prefix", "filter/route", "filter/shared", "filter/state"}
+var core = []string{"filter/exchange", "filter/follow", "filter/json", "filter/kvindex", "filter/openai", "filter/prefix", "filter/route", "filter/shared", "filter/state", "filter/xxh64"}
 
 // forbidden gives, for each import the core must not have, the reason.
 var forbidden = map[string]string{

@@ -2,8 +2,12 @@ package prefix
 
 import (
 	"encoding/binary"
-	"math/bits"
+
+	"github.com/warmlane/warmlane/filter/xxh64"
 )
+
+// BlockBytes is the size of a block.
+const BlockBytes = 256
 
 // Chain hashes the canonical bytes of one prompt. It has the methods of the
 // request scanner's sink. The zero value is an empty chain.
@@ -15,17 +19,18 @@ type Chain struct {
 	rungs int // rungs stored
 	wait  int // blocks to come before the one that is the next rung
 
-	borders int // borders so far; the last of them are stored
+	borders int // borders so far; the first and the last of them are stored
 	ring    uint64
 	ringSet bool
 
+	first  border
 	border [keptBorders]border
 	rung   [maxRungs]uint64
 	tail   [BlockBytes]byte
 }
 
 // keptBorders is how many of the last borders a chain remembers.
-const keptBorders = 4
+const keptBorders = 8
 
 // border is the end of a message: the hash and number of all bytes before it.
 type border struct {
@@ -77,41 +82,40 @@ func (c *Chain) whole(b []byte) (rest []byte) {
 	for len(b) >= BlockBytes {
 		s := (*[BlockBytes]byte)(b)
 		b = b[BlockBytes:]
-		v1, v2, v3, v4 := h+prime1+prime2, h+prime2, h, h-prime1
-		v1 = round(v1, binary.LittleEndian.Uint64(s[0:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[8:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[16:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[24:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[32:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[40:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[48:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[56:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[64:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[72:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[80:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[88:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[96:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[104:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[112:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[120:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[128:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[136:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[144:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[152:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[160:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[168:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[176:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[184:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[192:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[200:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[208:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[216:]))
-		v1 = round(v1, binary.LittleEndian.Uint64(s[224:]))
-		v2 = round(v2, binary.LittleEndian.Uint64(s[232:]))
-		v3 = round(v3, binary.LittleEndian.Uint64(s[240:]))
-		v4 = round(v4, binary.LittleEndian.Uint64(s[248:]))
-		h = bits.RotateLeft64(v1, 1) + bits.RotateLeft64(v2, 7) + bits.RotateLeft64(v3, 12) + bits.RotateLeft64(v4, 18)
-		h = avalanche(merge(merge(merge(merge(h, v1), v2), v3), v4) + BlockBytes)
+		v1, v2, v3, v4 := h+xxh64.Prime1+xxh64.Prime2, h+xxh64.Prime2, h, h-xxh64.Prime1
+		v1 = xxh64.Round(v1, binary.LittleEndian.Uint64(s[0:]))
+		v2 = xxh64.Round(v2, binary.LittleEndian.Uint64(s[8:]))
+		v3 = xxh64.Round(v3, binary.LittleEndian.Uint64(s[16:]))
+		v4 = xxh64.Round(v4, binary.LittleEndian.Uint64(s[24:]))
+		v1 = xxh64.Round(v1, binary.LittleEndian.Uint64(s[32:]))
+		v2 = xxh64.Round(v2, binary.LittleEndian.Uint64(s[40:]))
+		v3 = xxh64.Round(v3, binary.LittleEndian.Uint64(s[48:]))
+		v4 = xxh64.Round(v4, binary.LittleEndian.Uint64(s[56:]))
+		v1 = xxh64.Round(v1, binary.LittleEndian.Uint64(s[64:]))
+		v2 = xxh64.Round(v2, binary.LittleEndian.Uint64(s[72:]))
+		v3 = xxh64.Round(v3, binary.LittleEndian.Uint64(s[80:]))
+		v4 = xxh64.Round(v4, binary.LittleEndian.Uint64(s[88:]))
+		v1 = xxh64.Round(v1, binary.LittleEndian.Uint64(s[96:]))
+		v2 = xxh64.Round(v2, binary.LittleEndian.Uint64(s[104:]))
+		v3 = xxh64.Round(v3, binary.LittleEndian.Uint64(s[112:]))
+		v4 = xxh64.Round(v4, binary.LittleEndian.Uint64(s[120:]))
+		v1 = xxh64.Round(v1, binary.LittleEndian.Uint64(s[128:]))
+		v2 = xxh64.Round(v2, binary.LittleEndian.Uint64(s[136:]))
+		v3 = xxh64.Round(v3, binary.LittleEndian.Uint64(s[144:]))
+		v4 = xxh64.Round(v4, binary.LittleEndian.Uint64(s[152:]))
+		v1 = xxh64.Round(v1, binary.LittleEndian.Uint64(s[160:]))
+		v2 = xxh64.Round(v2, binary.LittleEndian.Uint64(s[168:]))
+		v3 = xxh64.Round(v3, binary.LittleEndian.Uint64(s[176:]))
+		v4 = xxh64.Round(v4, binary.LittleEndian.Uint64(s[184:]))
+		v1 = xxh64.Round(v1, binary.LittleEndian.Uint64(s[192:]))
+		v2 = xxh64.Round(v2, binary.LittleEndian.Uint64(s[200:]))
+		v3 = xxh64.Round(v3, binary.LittleEndian.Uint64(s[208:]))
+		v4 = xxh64.Round(v4, binary.LittleEndian.Uint64(s[216:]))
+		v1 = xxh64.Round(v1, binary.LittleEndian.Uint64(s[224:]))
+		v2 = xxh64.Round(v2, binary.LittleEndian.Uint64(s[232:]))
+		v3 = xxh64.Round(v3, binary.LittleEndian.Uint64(s[240:]))
+		v4 = xxh64.Round(v4, binary.LittleEndian.Uint64(s[248:]))
+		h = xxh64.Avalanche(xxh64.Converge(v1, v2, v3, v4) + BlockBytes)
 		if wait > 0 {
 			wait--
 			continue
@@ -138,6 +142,9 @@ func (c *Chain) climb(h uint64) int {
 // Border says that a message ends here.
 func (c *Chain) Border() {
 	b := c.end()
+	if c.borders == 0 {
+		c.first = b
+	}
 	c.border[c.borders%keptBorders] = b
 	c.borders++
 	if !c.ringSet && b.bytes >= BlockBytes {
@@ -148,7 +155,7 @@ func (c *Chain) Border() {
 // end is the border that would lie at the end of what was written.
 func (c *Chain) end() border {
 	return border{
-		hash:  hashBytes(c.tail[:c.fill], c.hash^borderSeed),
+		hash:  xxh64.Sum(c.tail[:c.fill], c.hash^borderSeed),
 		bytes: c.Bytes(),
 	}
 }
@@ -160,6 +167,25 @@ func (c *Chain) lastBorder(back int) (border, bool) {
 		return border{}, false
 	}
 	return c.border[(c.borders-1-back)%keptBorders], true
+}
+
+// Mark is a border as others know it: by a key in a namespace.
+type Mark struct {
+	Key   uint64
+	Bytes int64 // of the prompt up to it
+}
+
+// Mark returns the border that has back others after it, if it exists and is
+// one of the last eight.
+func (c *Chain) Mark(ns Namespace, back int) (m Mark, ok bool) {
+	b, ok := c.lastBorder(back)
+	return Mark{ns.mix(b.hash), b.bytes}, ok
+}
+
+// FirstMark returns the first border: the end of the system prompt if there is
+// one. ok is false if it is one of the last eight, or if there is none.
+func (c *Chain) FirstMark(ns Namespace) (m Mark, ok bool) {
+	return Mark{ns.mix(c.first.hash), c.first.bytes}, c.borders > keptBorders
 }
 
 // Bytes is how many bytes were written.

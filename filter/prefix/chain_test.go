@@ -107,13 +107,14 @@ func TestReset(t *testing.T) {
 
 func TestBorders(t *testing.T) {
 	var messages [][]byte
-	for i := range 6 {
+	const n = keptBorders + 2
+	for i := range n {
 		messages = append(messages, sequence(100*(i+1), uint64(i)))
 	}
 	c := chainOf(messages...)
 	for back := range keptBorders {
 		got, ok := c.lastBorder(back)
-		want := chainOf(bytes.Join(messages[:6-back], nil)).end()
+		want := chainOf(bytes.Join(messages[:n-back], nil)).end()
 		if !ok || got != want {
 			t.Errorf("border %d from the end: %+v, want %+v", back, got, want)
 		}

@@ -8,14 +8,24 @@ import "strconv"
 //
 //	wl.state          the snapshot last fetched from control        1
 //	wl.lease          which VM keeps the long poll open             1
+//	wl.doubt          replicas whose KV index keeps being wrong     1
 //	wl.l.POOL         the pool's ledger                             one a pool
 //	wl.t.N            buckets of the text index                     fixed number
+//	wl.k              head of the index of KV blocks                1
+//	wl.k.N            its buckets                                   fixed number
+//	wl.b.N            buckets of borders of prompts                 fixed number
+//	wl.q.N            buckets of prompts whose blocks were asked    fixed number
 //	wl.conform.NAME   scratch of Conform                            4, tests only
 const (
 	StateKey      = "wl.state"
 	LeaseKey      = "wl.lease"
+	DoubtKey      = "wl.doubt"
+	BlocksKey     = "wl.k"
 	ledgerPrefix  = "wl.l."
 	bucketPrefix  = "wl.t."
+	blocksPrefix  = "wl.k."
+	bordersPrefix = "wl.b."
+	promptsPrefix = "wl.q."
 	conformPrefix = "wl.conform."
 )
 
@@ -26,6 +36,26 @@ func LedgerKey(pool string) []byte {
 
 // AppendBucketKey appends the key of bucket n of the text index to dst.
 func AppendBucketKey(dst []byte, n uint32) []byte {
-	dst = append(dst, bucketPrefix...)
+	return appendNumbered(dst, bucketPrefix, n)
+}
+
+// AppendBlocksKey appends the key of bucket n of the index of KV blocks to dst.
+func AppendBlocksKey(dst []byte, n uint32) []byte {
+	return appendNumbered(dst, blocksPrefix, n)
+}
+
+// AppendBordersKey appends the key of bucket n of the borders to dst.
+func AppendBordersKey(dst []byte, n uint32) []byte {
+	return appendNumbered(dst, bordersPrefix, n)
+}
+
+// AppendPromptsKey appends the key of bucket n of the prompts whose blocks were
+// asked for to dst.
+func AppendPromptsKey(dst []byte, n uint32) []byte {
+	return appendNumbered(dst, promptsPrefix, n)
+}
+
+func appendNumbered(dst []byte, prefix string, n uint32) []byte {
+	dst = append(dst, prefix...)
 	return strconv.AppendUint(dst, uint64(n), 10)
 }
