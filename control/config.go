@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,12 +165,16 @@ func (r *reader) readPool(n node) {
 			static = collect.Static{} // an empty list is one, too
 			n.list(state.MaxReplicas, func(n node) { static = append(static, readMember(n)) })
 		},
+		"kv_events": func(n node) { p.Events = readEvents(n) },
 		"replicas_file": func(n node) {
 			p.Sources = append(p.Sources, collect.File{Path: r.path(n.text(4096)), Every: fileEvery})
 		},
 		"dns":    func(n node) { n.list(maxDNS, func(n node) { p.Sources = append(p.Sources, r.readDNS(n)) }) },
 		"scrape": func(n node) { readScrape(n, &p.Scrape) },
 	})
+	if p.Events == nil && slices.ContainsFunc(static, func(m collect.Member) bool { return m.Feeds != nil }) {
+		n.fail("kv_events: is off, but replicas have some")
+	}
 	if static != nil {
 		p.Sources = append([]collect.Source{static}, p.Sources...)
 	}
@@ -200,6 +205,9 @@ func readMember(n node) (m collect.Member) {
 	n.object(map[string]func(node){
 		"address":  func(n node) { m.Address = readAddress(n) },
 		"draining": func(n node) { m.Draining = n.boolean() },
+		"kv_events": func(n node) {
+			n.list(collect.MaxRanks, func(n node) { m.Feeds = append(m.Feeds, readFeed(n, len(m.Feeds))) })
+		},
 	})
 	if m.Address == "" {
 		n.fail("address: is needed")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/warmlane/warmlane/control/collect"
+	"github.com/warmlane/warmlane/control/collect/kvevents"
 )
 
 func TestSampleConfiguration(t *testing.T) {
@@ -20,11 +21,14 @@ func TestSampleConfiguration(t *testing.T) {
 	scrape := collect.DefaultScrape
 	slow := scrape
 	slow.Interval = time.Second
+	events := collect.DefaultEvents
 	want := defaults()
 	want.token = "s3cret"
 	want.collect.Pools = []collect.Pool{
-		{Name: "default", Models: []string{"org/base-7b"}, Scrape: scrape, Sources: []collect.Source{collect.Static{
-			{Address: "10.0.0.7:8000"}, {Address: "[2001:db8::7]:8000"}, {Address: "10.0.0.8:8000", Draining: true},
+		{Name: "default", Models: []string{"org/base-7b"}, Scrape: scrape, Events: &events, Sources: []collect.Source{collect.Static{
+			{Address: "10.0.0.7:8000"}, {Address: "[2001:db8::7]:8000"}, {Address: "10.0.0.8:8000", Draining: true, Feeds: []kvevents.Source{
+				{Endpoint: "tcp://10.0.0.8:5557", Replay: "tcp://10.0.0.8:5558", Topic: "kv"},
+			}},
 		}}},
 		{Name: "batch", Scrape: slow, Sources: []collect.Source{
 			collect.File{Path: filepath.Join("testdata", "replicas.txt"), Every: fileEvery},
@@ -77,6 +81,17 @@ func TestWrongConfigurations(t *testing.T) {
 	f("pools: [{name: p, replicas: ['10.0.0.1:80', 'gpu-3:80']}]", `pools[0].replicas[1]: address "gpu-3:80": want IP:PORT`)
 	f("pools: [{name: p, replicas: [{draining: true}]}]", "pools[0].replicas[0]: address: is needed")
 	f("pools: [{name: p, replicas: [{address: '[::1]:1', draining: 1}]}]", "pools[0].replicas[0].draining: want true or false")
+	const events = "pools: [{name: p, replicas: [], kv_events: "
+	f(events+"1}]", "pools[0].kv_events: want true, false, or an object with discover, discover_every, enabled, replay_timeout, got \"1\"")
+	f(events+"{active: true}}]", "pools[0].kv_events.active: unknown key; allowed: discover, discover_every, enabled, replay_timeout")
+	f(events+"{discover: 1}}]", "pools[0].kv_events.discover: want true or false")
+	f(events+"{replay_timeout: 1ms}}]", "pools[0].kv_events.replay_timeout: want a time from 100ms to 1h0m0s")
+	const source = "pools: [{name: p, kv_events: true, replicas: [{address: '[::1]:1', kv_events: [{"
+	f(source+"}]}]}]", "pools[0].replicas[0].kv_events[0]: endpoint: is needed")
+	f(source+"endpoint: 'tcp://*:5557'}]}]}]", "pools[0].replicas[0].kv_events[0].endpoint: ", "tcp://*:5557", "tcp://HOST:PORT")
+	f(source+"endpoint: 'tcp://a:1', replay: 'ipc:///x'}]}]}]", "pools[0].replicas[0].kv_events[0].replay: ", "ipc:///x")
+	f(source+"endpoint: 'tcp://a:1', topics: x}]}]}]", "pools[0].replicas[0].kv_events[0].topics: unknown key; allowed: endpoint, replay, topic")
+	f("pools: [{name: p, replicas: [{address: '[::1]:1', kv_events: [{endpoint: 'tcp://a:1'}]}]}]", "pools[0]: kv_events: is off, but replicas have some")
 	f("pools: [{name: p, dns: [{name: x}]}]", "pools[0].dns[0]: name and port are needed")
 	f("pools: [{name: p, dns: [{name: x, port: 70000}]}]", "pools[0].dns[0].port: want a whole number from 1 to 65535")
 	f("pools: [{name: p, models: [''], replicas: []}]", "pools[0].models[0]: want a text")
@@ -92,6 +107,22 @@ func TestEmptyReplicaListIsAllowed(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+func TestKVEvents(t *testing.T) {
+	f := func(text string, want *collect.Events) {
+		t.Helper()
+		c, err := parseConfig([]byte("pools: [{name: p, replicas: [], kv_events: "+text+"}]"), "", nil)
+		if err != nil || !reflect.DeepEqual(c.collect.Pools[0].Events, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", text, c.collect.Pools, err, want)
+		}
+	}
+	events := collect.DefaultEvents
+	f("true", &events)
+	f("{}", &events)
+	f("false", nil)
+	f("{enabled: false, discover: true}", nil)
+	f("{discover: false, discover_every: 1m, replay_timeout: 5s}", &collect.Events{DiscoverEvery: time.Minute, ReplayTimeout: 5 * time.Second})
 }
 
 func TestTokenFile(t *testing.T) {
@@ -114,6 +145,7 @@ func FuzzConfig(f *testing.F) {
 	}
 	f.Add(string(sample))
 	f.Add("pools: [{name: p, replicas: [{address: '[::1]:1', draining: true}]}]")
+	f.Add("pools: [{name: p, kv_events: {discover: false}, replicas: [{address: '[::1]:1', kv_events: [{endpoint: 'tcp://a:1'}]}]}]")
 	f.Add("listen: 1\nscrape: {timeout: x}\npools: {}")
 	f.Add("&a [*a]")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -301,7 +301,7 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	f(0, good+": ok", "", "-config", good, "-check")
-	f(1, "", bad+": pools[0].nam: unknown key; allowed: dns, models, name, replicas, replicas_file, scrape", "-config", bad, "-check")
+	f(1, "", bad+": pools[0].nam: unknown key; allowed: dns, kv_events, models, name, replicas, replicas_file, scrape", "-config", bad, "-check")
 	f(1, "", "no such file", "-config", bad+"x")
 	f(2, "", "want -config FILE")
 	f(2, "", "want -config FILE", "-config", good, "more")

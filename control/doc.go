@@ -7,7 +7,8 @@
 // A tour: config.go reads the configuration, with tree.go, which refuses what
 // it does not know by the path of the key. service.go puts the parts together:
 // package collect finds the replicas, asks them and folds what they say into
-// states; package publish numbers the states and hands them out. It holds
+// states, and follows the KV events of those that publish any, to know what they
+// have cached; package publish numbers the states and hands them out. It holds
 // nothing on disk: another instance with the same configuration arrives at the
 // same state by itself, and a filter may change from one to the other at any
 // time.

@@ -34,11 +34,14 @@ func serve(ctx context.Context, c config, stdout io.Writer, log *slog.Logger) er
 	var ready sync.Once
 	c.collect.Log = log
 	c.collect.Observe = scrapeCounter(registry)
-	c.collect.Publish = func(pools []state.Pool) {
-		hub.Publish(pools)
+	c.collect.Counters = newEventCounters(registry)
+	c.collect.Answered = answerCounter(registry)
+	c.collect.Publish = func(pools []state.Pool, index []state.Patch) {
+		hub.Publish(pools, index)
 		ready.Do(func() { fmt.Fprintf(stdout, "ready http://%s\n", listener.Addr()) })
 	}
-	server := newServer(c, hub, registry, log)
+	collector := collect.New(c.collect)
+	server := newServer(c, hub, collector, registry, log)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -46,7 +49,7 @@ func serve(ctx context.Context, c config, stdout io.Writer, log *slog.Logger) er
 			cancel(fmt.Errorf("serve: %w", err))
 		}
 	}()
-	collect.New(c.collect).Run(ctx)
+	collector.Run(ctx)
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return errors.Join(err, stop(server, hub))
 	}
@@ -65,11 +68,19 @@ func stop(server *http.Server, hub *publish.Hub) error {
 	return nil
 }
 
-func newServer(c config, hub *publish.Hub, registry *prometheus.Registry, log *slog.Logger) *http.Server {
-	stats := publish.NewStats(hub)
+func newServer(c config, hub *publish.Hub, collector *collect.Collector, registry *prometheus.Registry, log *slog.Logger) *http.Server {
+	index := func(slot uint16) (publish.KV, bool) {
+		kv, ok := collector.KV(slot)
+		return publish.KV(kv), ok
+	}
+	stats := publish.NewStats(hub, index)
 	registry.MustRegister(stats, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", &publish.Handler{Hub: hub, Hold: c.hold, Token: c.token, Stats: stats, Now: time.Now})
+	mux.Handle("/v1/", &publish.Handler{
+		Hub: hub, Hold: c.hold, Token: c.token, Stats: stats, Now: time.Now,
+		KV: index, Doubt: collector.Doubt,
+	})
+	mux.Handle("GET /v1/blocks", blocksPage(collector, c.token))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -92,17 +103,4 @@ func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text+"\n") // nobody is left to be told
-}
-
-// scrapeCounter counts scrapes by outcome. All outcomes are there from the
-// start, so that a rate over them has no holes.
-func scrapeCounter(registry *prometheus.Registry) func(collect.Outcome) {
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "warmlane_control_scrapes_total", Help: "Scrapes of replicas' /metrics by how they went.",
-	}, []string{"outcome"})
-	registry.MustRegister(v)
-	for _, o := range collect.Outcomes {
-		v.WithLabelValues(string(o))
-	}
-	return func(o collect.Outcome) { v.WithLabelValues(string(o)).Inc() }
 }

@@ -14,9 +14,13 @@ func init() {
 	abi.Register(func(uint32) abi.Plugin { return &plugin{} })
 }
 
-// tickMillis is how often each VM hands over its counts and looks after its
-// lease and its seat.
-const tickMillis = 250
+// Each VM hands over its counts and looks after its lease and its seat every
+// tickMillis. While the leader brings an answer of control into shared data a
+// slice at a time, it ticks every hurryMillis.
+const (
+	tickMillis  = 250
+	hurryMillis = 5
+)
 
 // plugin is one configuration in one VM.
 type plugin struct {
@@ -25,8 +29,11 @@ type plugin struct {
 	worker   *exchange.Worker
 	follower *follow.Follower
 	free     []*stream
+	asked    []question
 	call     uint32 // the open poll, if calling
 	calling  bool
+	period   uint32 // of the ticks, in milliseconds
+	dueAt    int64  // when all of the tick's work is to be done again
 	lastErr  string
 }
 
@@ -50,7 +57,7 @@ func (p *plugin) OnConfigure(size int) bool {
 	if p.config.Control.Cluster != "" {
 		p.follower = follow.New(store, rand.Uint64, p.config.PoolNames())
 	}
-	if err := abi.SetTickPeriod(tickMillis); err != nil {
+	if err := p.tickEvery(tickMillis); err != nil {
 		abi.Log(abi.LogCritical, "warmlane: no ticks: "+err.Error())
 		return false
 	}
@@ -58,7 +65,7 @@ func (p *plugin) OnConfigure(size int) bool {
 }
 
 // NewStream implements abi.Plugin.
-func (p *plugin) NewStream(uint32) abi.Stream {
+func (p *plugin) NewStream(id uint32) abi.Stream {
 	if p.worker == nil {
 		return nil
 	}
@@ -67,10 +74,11 @@ func (p *plugin) NewStream(uint32) abi.Stream {
 	}
 	n := len(p.free)
 	if n == 0 {
-		return &stream{plugin: p, exchange: p.worker.NewExchange()}
+		return &stream{plugin: p, id: id, exchange: p.worker.NewExchange()}
 	}
 	s := p.free[n-1]
 	p.free = p.free[:n-1]
+	s.id, s.waiting = id, false
 	s.exchange.Reset()
 	return s
 }

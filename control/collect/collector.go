@@ -6,10 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmlane/warmlane/control/collect/kvevents"
 	"github.com/warmlane/warmlane/filter/state"
 )
 
-// Config is what a [Collector] needs. All fields must be set but Observe.
+// Config is what a [Collector] needs. All fields must be set but Observe and,
+// if no pool has Events, Counters and Answered.
 type Config struct {
 	Pools []Pool
 
@@ -21,9 +23,16 @@ type Config struct {
 	// replica. A state with holes makes filters forget what they know.
 	FirstWithin time.Duration
 
-	Log     *slog.Logger
-	Publish func([]state.Pool) // called by one goroutine; the pools are not changed later
-	Observe func(Outcome)      // called for each scrape, by many goroutines; may be nil
+	Log *slog.Logger
+
+	// Publish is called by one goroutine with the pools as they are, and for
+	// each pool what has changed of its KV index. Neither is changed later.
+	Publish func([]state.Pool, []state.Patch)
+
+	// What follows is called by many goroutines.
+	Observe  func(Outcome)     // for each scrape
+	Counters kvevents.Counters // of KV events
+	Answered func(Answer)      // for each question for /kv_event_sources
 }
 
 // Collector watches pools and publishes their state.
@@ -34,10 +43,13 @@ type Collector struct {
 	wg     sync.WaitGroup
 	ctx    context.Context
 
-	started   bool // the first state is out
-	published time.Time
-	due       time.Time // when the next state is to be published; zero = nothing is new
-	client    map[int64]*client
+	started bool // the first state is out
+	client  map[int64]*client
+	agenda  agenda
+	pools   []state.Pool // as they were published last
+	told    time.Time    // when anything was published last
+	patches patches
+	feeds   sync.Map // *feed by slot
 }
 
 // New returns a collector that does nothing yet.
@@ -45,12 +57,18 @@ func New(config Config) *Collector {
 	if config.Observe == nil {
 		config.Observe = func(Outcome) {}
 	}
-	return &Collector{
+	c := &Collector{
 		config: config,
 		events: make(chan func(time.Time), 64),
 		fold:   newFold(config.Pools),
 		client: make(map[int64]*client),
 	}
+	for name, p := range c.fold.pools {
+		if p.config.Events != nil {
+			p.shelf = newShelf(name, config.Counters)
+		}
+	}
+	return c
 }
 
 // Run watches until ctx ends, and returns when all it started has ended.
@@ -59,6 +77,9 @@ func (c *Collector) Run(ctx context.Context) {
 	for _, p := range c.config.Pools {
 		for i, s := range p.Sources {
 			c.wg.Go(func() { c.follow(p.Name, i, s) })
+		}
+		if s := c.fold.pools[p.Name].shelf; s != nil {
+			c.wg.Go(func() { c.takeOff(p.Name, s) })
 		}
 	}
 	c.own(ctx)
@@ -84,7 +105,7 @@ func (c *Collector) own(ctx context.Context) {
 		now := time.Now()
 		if !c.started && (c.fold.complete() || !now.Before(deadline)) {
 			c.started = true
-			c.publish(now)
+			c.agenda.state(now, true)
 		}
 		timer.Reset(c.wait(now, deadline))
 	}
@@ -95,37 +116,25 @@ func (c *Collector) wait(now, deadline time.Time) time.Duration {
 	if !c.started {
 		return deadline.Sub(now)
 	}
-	if c.due.IsZero() {
-		return time.Hour
+	if pools, index := c.agenda.next(now); pools || index {
+		if pools {
+			c.pools = c.fold.snapshot()
+		}
+		c.config.Publish(c.pools, c.patches.take())
+		c.told = now
 	}
-	if !now.Before(c.due) {
-		c.publish(now)
-		return time.Hour
-	}
-	return c.due.Sub(now)
-}
-
-func (c *Collector) publish(now time.Time) {
-	c.config.Publish(c.fold.snapshot())
-	c.published = now
-	c.due = time.Time{}
+	return c.agenda.wait(now)
 }
 
 // mark sees to it that a change is published in time.
 func (c *Collector) mark(u urgency, now time.Time) {
-	var due time.Time
 	switch u {
 	case changed:
-		due = now.Add(c.config.Coalesce)
+		c.agenda.state(now.Add(c.config.Coalesce), true)
 	case loaded:
-		due = later(now.Add(c.config.Coalesce), c.published.Add(c.config.LoadEvery))
+		c.agenda.state(later(now.Add(c.config.Coalesce), c.agenda.published.Add(c.config.LoadEvery)), false)
 	case fresher:
-		due = later(now.Add(c.config.Coalesce), c.published.Add(c.config.RefreshEvery))
-	default:
-		return
-	}
-	if c.due.IsZero() || due.Before(c.due) {
-		c.due = due
+		c.agenda.state(later(now.Add(c.config.Coalesce), c.agenda.published.Add(c.config.RefreshEvery)), false)
 	}
 }
 
@@ -166,10 +175,25 @@ func (c *Collector) members(pool string, source int, list []Member, now time.Tim
 	if d.refused > 0 {
 		c.config.Log.Error("replicas: too many, some are left out", "pool", pool, "left_out", d.refused)
 	}
+	for _, r := range c.fold.pools[pool].replicas {
+		c.inform(r)
+	}
 	c.mark(d.urgency, now)
 }
 
-// watch starts the goroutine of one replica.
+// inform tells a replica's feed what the fold knows.
+func (c *Collector) inform(r *replica) {
+	if r.feed == nil {
+		return
+	}
+	x := facts{life: r.life, asleep: r.asleep, feeds: r.feeds}
+	if r.now.BlockSize > 0 {
+		x.capacity = int(r.now.CacheTokens / r.now.BlockSize)
+	}
+	r.feed.note(x)
+}
+
+// watch starts the goroutines of one replica.
 func (c *Collector) watch(pool, address string) {
 	p := c.fold.pools[pool]
 	r := p.replicas[address]
@@ -177,17 +201,30 @@ func (c *Collector) watch(pool, address string) {
 	r.stop = cancel
 	before, idle := r.place.idle, make(chan struct{})
 	r.place.idle = idle
+	var running sync.WaitGroup
+	start := func(run func()) {
+		running.Go(func() {
+			if before != nil {
+				<-before
+			}
+			run()
+		})
+	}
 	e := newEngine(c.clientFor(p.config.Scrape.MaxBytes), p.config.Scrape, address, r.place.tracker)
-	c.wg.Go(func() {
-		defer close(idle)
-		defer cancel()
-		if before != nil {
-			<-before
-		}
+	start(func() {
 		e.run(ctx, func(in reading) {
 			c.config.Observe(in.outcome)
 			c.send(func(now time.Time) { c.read(pool, address, r, &in, now) })
 		})
+	})
+	if p.shelf != nil {
+		r.feed = c.newFeed(p, r)
+		start(func() { c.runFeed(ctx, r) })
+	}
+	c.wg.Go(func() {
+		defer close(idle)
+		defer cancel()
+		running.Wait()
 	})
 }
 
@@ -206,6 +243,7 @@ func (c *Collector) read(pool, address string, r *replica, in *reading, now time
 	}
 	before := r.now.Health
 	c.mark(r.read(in), now)
+	c.inform(r)
 	if before != r.now.Health {
 		c.config.Log.Info("replica health", "pool", pool, "address", address,
 			"from", before.String(), "to", r.now.Health.String(), "err", in.err)

@@ -63,7 +63,7 @@ func (r *running) stop() {
 	<-r.done
 }
 
-func (r *running) publish(pools []state.Pool) {
+func (r *running) publish(pools []state.Pool, _ []state.Patch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.states = append(r.states, pools)

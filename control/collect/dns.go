@@ -38,7 +38,7 @@ func (d DNS) Run(ctx context.Context, emit func([]Member), report func(error)) {
 				report(err)
 			}
 			lastErr = err.Error()
-		case !known || !slices.Equal(members, last):
+		case !known || !slices.EqualFunc(members, last, func(a, b Member) bool { return a.equal(&b) }):
 			emit(members)
 			known, last, lastErr = true, members, ""
 		default:

@@ -35,6 +35,8 @@ type Sample struct {
 	Generated     Total // tokens
 	Prompt        Total // tokens
 
+	Awake Total // engines, of those that say whether they sleep
+
 	Start       float64 // of the process, Unix seconds; 0 = not said
 	BlockSize   uint32  // tokens; 0 = not said
 	CacheTokens uint64  // of all engines; 0 = not said
@@ -124,6 +126,8 @@ func (s *Sample) series(name, rest []byte) bool {
 		return s.cacheConfig(rest)
 	case "vllm:lora_requests_info":
 		return s.loraInfo(rest)
+	case "vllm:engine_sleep_state":
+		return s.sleepState(rest)
 	case "process_start_time_seconds":
 		v, ok := value(rest)
 		if ok && v > s.Start {
@@ -257,6 +261,30 @@ func (s *Sample) cacheConfig(rest []byte) bool {
 	s.CacheTokens += tokens
 	return true
 }
+
+// sleepState reads vllm:engine_sleep_state, which has a series for each engine
+// and each of awake and two kinds of sleep, the one that holds being 1.
+func (s *Sample) sleepState(rest []byte) bool {
+	if rest[0] != '{' {
+		return false
+	}
+	awake := false
+	after, err := eachLabel(rest, func(l label) {
+		awake = awake || string(l.name) == "sleep_state" && string(l.value) == "awake"
+	})
+	if err != nil {
+		return false
+	}
+	v, ok := number(after)
+	if ok && awake && v >= 0 && v <= math.MaxFloat64 {
+		s.Awake.add(v)
+	}
+	return ok
+}
+
+// asleep reports whether all engines sleep. One that sleeps has given up its
+// cache.
+func (s *Sample) asleep() bool { return s.Awake.N > 0 && s.Awake.Sum == 0 }
 
 // labelNumber reads a number; "None" and whatever else is none gives 0. The
 // bound keeps products and sums of them far from overflow.

@@ -52,12 +52,12 @@ func TestCapturedMetrics(t *testing.T) {
 	f("metrics-loaded.txt", Sample{
 		Waiting: one(8), Running: one(8), KV: one(0.5176470588235293),
 		Queries: one(3787), Hits: one(384), Finished: Total{20, 5}, Generated: one(1865), Prompt: one(3787),
-		Start: start, BlockSize: 32, CacheTokens: 8192,
+		Awake: one(1), Start: start, BlockSize: 32, CacheTokens: 8192,
 	})
 	f("metrics-idle.txt", Sample{
 		Waiting: one(0), Running: one(0), KV: one(0),
 		Queries: one(330), Hits: one(96), Finished: Total{14, 5}, Generated: one(56), Prompt: one(330),
-		Start: start, BlockSize: 32, CacheTokens: 8192,
+		Awake: one(1), Start: start, BlockSize: 32, CacheTokens: 8192,
 	})
 }
 
@@ -67,7 +67,7 @@ const start = 1.7960499701e+09
 func equalSample(a, b *Sample) bool {
 	return a.Waiting == b.Waiting && a.Running == b.Running && a.KV == b.KV &&
 		a.Queries == b.Queries && a.Hits == b.Hits && a.Finished == b.Finished &&
-		a.Generated == b.Generated && a.Prompt == b.Prompt &&
+		a.Generated == b.Generated && a.Prompt == b.Prompt && a.Awake == b.Awake &&
 		a.Start == b.Start && a.BlockSize == b.BlockSize && a.CacheTokens == b.CacheTokens
 }
 
@@ -153,6 +153,25 @@ vllm:lora_requests_info{max_lora="2",running_lora_adapters="old",waiting_lora_ad
 	if !slices.Equal(s.Adapters, []string{"a", "b", "c"}) {
 		t.Errorf("got %v", s.Adapters)
 	}
+}
+
+// An engine is asleep if it says so; of several all must.
+func TestAsleep(t *testing.T) {
+	f := func(text string, want bool) {
+		t.Helper()
+		if s := parse(t, text); s.asleep() != want {
+			t.Errorf("%q: asleep %t", text, !want)
+		}
+	}
+	const awake, off = `vllm:engine_sleep_state{engine="%",sleep_state="awake"} `, `vllm:engine_sleep_state{engine="%",sleep_state="discard_all"} `
+	f("up 1\n", false)
+	f(awake+"1\n"+off+"0\n", false)
+	f(awake+"0\n"+off+"1\n", true)
+	f(off+"1\n"+awake+"0\n", true)
+	f(off+"0\n", false)
+	f(awake+"0\n"+strings.Replace(awake, "%", "1", 1)+"1\n", false)
+	f(awake+"NaN\n", false)
+	f("up 1\nvllm:engine_sleep_state 0\n", false)
 }
 
 func TestCacheConfig(t *testing.T) {

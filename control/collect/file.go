@@ -14,9 +14,12 @@ import (
 // maxFile bounds the file of a [File] source.
 const maxFile = 1 << 20
 
-// File is a list in a file, one address a line, with "draining" behind it if
-// the replica is to take no new requests. Empty lines and what follows a # are
-// ignored. The file is read again every Every; a change counts once two
+var errMember = fmt.Errorf(`want an address, and behind it "draining" and at most %d of "kv=ENDPOINT|REPLAY"`, MaxRanks)
+
+// File is a list in a file, one address a line. Behind it may stand "draining"
+// if the replica is to take no new requests, and "kv=ENDPOINT" or
+// "kv=ENDPOINT|REPLAY" for each socket of KV events, in the order of
+// data-parallel ranks. Empty lines and what follows a # are ignored. The file is read again every Every; a change counts once two
 // readings in a row agree, so that a file in the midst of being written is not
 // taken for a short one.
 type File struct {
@@ -121,10 +124,30 @@ func parseMember(line string) (m Member, ok bool, err error) {
 	if len(fields) == 0 {
 		return m, false, nil
 	}
-	if len(fields) > 2 || len(fields) == 2 && fields[1] != "draining" {
-		return m, false, fmt.Errorf(`%.100q: want an address, and "draining" at most`, line)
+	if m.Address, err = ParseAddress(fields[0]); err != nil {
+		return m, false, err
 	}
-	m.Draining = len(fields) == 2
-	m.Address, err = ParseAddress(fields[0])
-	return m, err == nil, err
+	for _, word := range fields[1:] {
+		if err := m.word(word); err != nil {
+			return m, false, fmt.Errorf("%.100q: %w", line, err)
+		}
+	}
+	return m, true, nil
+}
+
+// word takes in what stands behind an address.
+func (m *Member) word(word string) error {
+	feed, isFeed := strings.CutPrefix(word, "kv=")
+	switch {
+	case isFeed && len(m.Feeds) < MaxRanks:
+		s, err := ParseFeed(feed)
+		s.Rank = len(m.Feeds)
+		m.Feeds = append(m.Feeds, s)
+		return err
+	case word == "draining":
+		m.Draining = true
+		return nil
+	default:
+		return errMember
+	}
 }

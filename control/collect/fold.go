@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/warmlane/warmlane/control/collect/kvevents"
 	"github.com/warmlane/warmlane/filter/state"
 )
 
@@ -16,6 +17,7 @@ type Pool struct {
 	Models  []string
 	Sources []Source
 	Scrape  Scrape
+	Events  *Events // nil = KV events are not followed
 }
 
 // urgency is how soon a change must be told. Load changes all the time and is
@@ -40,6 +42,7 @@ type poolFold struct {
 	config   Pool
 	lists    [][]Member // of each source; nil = not heard yet
 	replicas map[string]*replica
+	shelf    *shelf // nil = KV events are not followed
 }
 
 // replica is one address in one pool, as it is known now.
@@ -49,14 +52,21 @@ type replica struct {
 	heard    bool // a first reading is there, good or bad
 	now      state.Replica
 	stop     func()
+
+	feed    *feed             // nil = KV events are not followed
+	feeds   []kvevents.Source // that are configured
+	life    uint32            // counts the engines that were seen
+	asleep  bool              // the engine is
+	settled bool              // the feed's first word is there
 }
 
 func newFold(pools []Pool) *fold {
 	f := &fold{pools: make(map[string]*poolFold, len(pools))}
 	for _, p := range pools {
-		f.pools[p.Name] = &poolFold{
+		fold := &poolFold{
 			config: p, lists: make([][]Member, len(p.Sources)), replicas: make(map[string]*replica),
 		}
+		f.pools[p.Name] = fold
 	}
 	return f
 }
@@ -102,6 +112,7 @@ func (f *fold) member(p *poolFold, m Member, d *difference) {
 	if r.draining != m.Draining {
 		r.draining, d.urgency = m.Draining, changed
 	}
+	r.feeds = m.Feeds
 }
 
 // gone returns the addresses of replicas that all does not list.
@@ -134,11 +145,31 @@ func (r *replica) read(in *reading) urgency {
 	next.Incarnation, next.BlockSize, next.CacheTokens = in.incarnation, in.block, in.cacheTokens
 	next.Models, next.Adapters = in.served.models, in.served.adapters
 	old, first := r.now, !r.heard
-	r.now, r.heard = next, true
+	if old.Incarnation != 0 && old.Incarnation != next.Incarnation {
+		r.life++
+		next.KV, next.Tags = state.KVNone, false // what the feed has yet to learn
+	}
+	r.now, r.heard, r.asleep = next, true, in.asleep
 	if first {
 		return changed
 	}
 	return compare(&old, &next)
+}
+
+// stand takes in what the replicas' feeds think of themselves. What is said of
+// an engine that is no more does not count.
+func (p *poolFold) stand(all map[*replica]standing) (u urgency) {
+	for r, s := range all {
+		if p.replicas[r.now.Address] != r || s.life != r.life {
+			continue
+		}
+		if r.now.KV != s.kv || r.now.Tags != s.tags {
+			r.now.KV, r.now.Tags = s.kv, s.tags
+			u = changed
+		}
+		r.settled = s.settled
+	}
+	return u
 }
 
 // compare sorts the difference of two states of a replica.
@@ -159,15 +190,15 @@ func compare(old, next *state.Replica) urgency {
 	return nothing
 }
 
-// complete reports whether every source has given its list and every replica
-// its first reading.
+// complete reports whether every source has given its list, and every replica
+// its first reading and what it has cached.
 func (f *fold) complete() bool {
 	for _, p := range f.pools {
 		if slices.ContainsFunc(p.lists, func(l []Member) bool { return l == nil }) {
 			return false
 		}
 		for _, r := range p.replicas {
-			if !r.heard {
+			if !r.heard || r.feed != nil && !r.settled {
 				return false
 			}
 		}

@@ -1,12 +1,25 @@
 package collect
 
-import "context"
+import (
+	"context"
+	"slices"
+
+	"github.com/warmlane/warmlane/control/collect/kvevents"
+)
 
 // Member is a replica as a source names it. Address is as [ParseAddress]
 // returns it.
 type Member struct {
 	Address  string
 	Draining bool // takes no new requests
+
+	// Feeds are the replica's KV events, one for each of its engines. Without
+	// any the replica is asked for them.
+	Feeds []kvevents.Source
+}
+
+func (m *Member) equal(o *Member) bool {
+	return m.Address == o.Address && m.Draining == o.Draining && slices.Equal(m.Feeds, o.Feeds)
 }
 
 // Source says which replicas there are. Run calls emit with the whole list,
@@ -27,7 +40,8 @@ func (s Static) Run(ctx context.Context, emit func([]Member), _ func(error)) {
 
 // normal returns each address once, in the order in which they first occur,
 // which is that of their slots. If two lines name one address, draining wins:
-// it is the more careful reading.
+// it is the more careful reading; feeds are those of the first line that has
+// some.
 func normal(members []Member) []Member {
 	out := make([]Member, 0, len(members))
 	at := make(map[string]int, len(members))
@@ -36,8 +50,11 @@ func normal(members []Member) []Member {
 		if !seen {
 			at[m.Address] = len(out)
 			out = append(out, m)
-		} else if m.Draining {
-			out[i].Draining = true
+			continue
+		}
+		out[i].Draining = out[i].Draining || m.Draining
+		if len(out[i].Feeds) == 0 {
+			out[i].Feeds = m.Feeds
 		}
 	}
 	return out

@@ -12,13 +12,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/warmlane/warmlane/control/collect/kvevents"
 )
 
 func TestParseMembers(t *testing.T) {
 	f := func(text, wantErr string, want ...Member) {
 		t.Helper()
 		got, err := ParseMembers(text)
-		if !slices.Equal(got, want) {
+		if !slices.EqualFunc(got, want, same) {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 		if (err == nil) != (wantErr == "") || err != nil && !strings.Contains(err.Error(), wantErr) {
@@ -33,15 +35,31 @@ func TestParseMembers(t *testing.T) {
 	f("10.0.0.7:8000\ngpu:8000\n[::1]:8000 draining", "line 2: address \"gpu:8000\"", a, b)
 	f("10.0.0.7:8000 drain", "line 1: ")
 	f("10.0.0.7:8000 draining now", "line 1: ")
+	kv := a
+	kv.Draining, kv.Feeds = true, []kvevents.Source{{Endpoint: "tcp://10.0.0.7:5557"}, {Endpoint: "tcp://[::1]:5558", Replay: "tcp://gpu:1", Rank: 1}}
+	f("10.0.0.7:8000 kv=tcp://10.0.0.7:5557 draining kv=tcp://[::1]:5558|tcp://gpu:1", "", kv)
+	f("10.0.0.7:8000 draining\n10.0.0.7:8000 kv=tcp://10.0.0.7:5557 kv=tcp://[::1]:5558|tcp://gpu:1\n10.0.0.7:8000 kv=tcp://a:1", "", kv)
+	f("10.0.0.7:8000 kv=tcp://*:5557\n[::1]:8000 draining", "line 1: ", b)
+	f("10.0.0.7:8000 kv=tcp://a:1|", "line 1: ")
+	f("10.0.0.7:8000 kv=", "line 1: ")
+	f("10.0.0.7:8000"+strings.Repeat(" kv=tcp://a:1", MaxRanks+1), "line 1: ")
 }
+
+func same(a, b Member) bool { return a.equal(&b) }
 
 func FuzzMembers(f *testing.F) {
 	f.Add("# fleet\n\n 10.0.0.7:8000 # first\r\n[::1]:8000\tdraining\n")
+	f.Add("10.0.0.7:8000 kv=tcp://10.0.0.7:5557|tcp://10.0.0.7:5558")
 	f.Fuzz(func(t *testing.T, text string) {
 		members, _ := ParseMembers(text)
 		for _, m := range members {
 			if again, err := ParseAddress(m.Address); err != nil || again != m.Address {
 				t.Fatalf("%q is not in normal form: %q, %v", m.Address, again, err)
+			}
+			for _, s := range m.Feeds {
+				if err := CheckEndpoint(s.Endpoint); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	})
@@ -169,7 +187,7 @@ func TestDNSIsAskedAgain(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		all := []Member{{Address: "10.0.0.1:80"}, {Address: "10.0.0.2:80"}, {Address: "[::1]:80"}}
-		if len(got.lists) != 2 || !slices.Equal(got.lists[0], all) || !slices.Equal(got.lists[1], all[:1]) {
+		if len(got.lists) != 2 || !slices.EqualFunc(got.lists[0], all, same) || !slices.EqualFunc(got.lists[1], all[:1], same) {
 			t.Errorf("lists %v", got.lists)
 		}
 		if len(got.errs) != 1 || !errors.Is(got.errs[0], down) {

@@ -38,6 +38,7 @@ type reading struct {
 	incarnation uint32
 	block       uint32
 	cacheTokens uint32
+	asleep      bool // and so without a cache
 	served      served
 }
 
@@ -99,7 +100,7 @@ func (e *engine) ask(ctx context.Context, now func() time.Time) reading {
 	return reading{
 		outcome: outcome(err), err: err, health: e.health, load: e.load,
 		incarnation: e.tracker.incarnation(), block: e.tracker.block,
-		cacheTokens: e.tracker.cacheTokens, served: e.served,
+		cacheTokens: e.tracker.cacheTokens, asleep: err == nil && s.asleep(), served: e.served,
 	}
 }
 

@@ -7,49 +7,134 @@ import (
 	"github.com/warmlane/warmlane/filter/state"
 )
 
-// maxAnswers bounds the answers that are kept: as many as there are states to
-// begin at, for a few choices of pools. Above it each is made for its asker.
-const maxAnswers = 4 * kept
-
-// question is what an answer depends on, beside the latest generation.
+// question is what an answer depends on.
 type question struct {
-	from  uint64 // 0 = the whole
-	pools string // sorted, joined by "\x00"; "" = all
+	from, to uint64 // from 0 = the whole
+	pools    string // sorted, joined by "\x00"; "" = all
 }
 
-// answers keeps what was encoded towards the latest state.
+// answers keeps what was encoded: towards the latest state all of it, and of
+// what has several pages also what was begun before, until it is fetched.
 type answers struct {
-	pages map[question][][]byte
+	latest map[question][][]byte
+	long   []answer // oldest first
+	bytes  int      // of long
 }
 
-func (a *answers) reset() { a.pages = nil }
+type answer struct {
+	question
+	pages [][]byte
+	bytes int
+}
 
-// get returns the pages that lead from old (nil: from nothing) to now.
-func (a *answers) get(old, now *state.Snapshot, want pools) [][]byte {
-	q := question{pools: want.joined}
-	if old != nil {
-		q.from = old.Generation
+// reset is for a new latest state. An answer towards a state older than the
+// oldest is of no use any more: nothing could be built on it.
+func (a *answers) reset(oldest uint64) {
+	a.latest = nil
+	a.evict(func() bool { return a.long[0].to < oldest })
+}
+
+// evict drops the oldest of the long answers while that is called for.
+func (a *answers) evict(called func() bool) {
+	for len(a.long) > 0 && called() {
+		a.bytes -= a.long[0].bytes
+		a.long = slices.Delete(a.long, 0, 1)
 	}
-	pages, ok := a.pages[q]
-	if ok {
+}
+
+// keep remembers the answer to q, which is towards the latest state, unless
+// there are so many.
+func (a *answers) keep(q question, pages [][]byte, max int) {
+	if a.latest == nil {
+		a.latest = make(map[question][][]byte)
+	}
+	if len(a.latest) < max {
+		a.latest[q] = pages
+	}
+}
+
+// keepLong remembers an answer of several pages, and forgets the oldest ones if
+// that makes more than max bytes.
+func (a *answers) keepLong(q question, pages [][]byte, max int) {
+	n := answer{question: q, pages: pages}
+	for _, page := range pages {
+		n.bytes += cap(page)
+	}
+	a.evict(func() bool { return a.bytes+n.bytes > max })
+	a.long = append(a.long, n)
+	a.bytes += n.bytes
+}
+
+// find returns an answer that was kept, or nil.
+func (a *answers) find(q question) [][]byte {
+	if pages, ok := a.latest[q]; ok {
 		return pages
 	}
-	pages = encode(old, now, want)
-	if a.pages == nil {
-		a.pages = make(map[question][][]byte)
+	for i := range a.long {
+		if a.long[i].question == q {
+			return a.long[i].pages
+		}
 	}
-	if len(a.pages) < maxAnswers {
-		a.pages[q] = pages
-	}
-	return pages
+	return nil
 }
 
-// encode makes the pages that lead from old to now.
-func encode(old, now *state.Snapshot, want pools) [][]byte {
-	if old == nil {
-		return state.Pages(nil, want.of(now), state.MaxPage)
+// recent returns the newest whole of several pages that leads beyond the
+// generation after, or nil.
+func (a *answers) recent(pools string, after uint64) [][]byte {
+	for _, l := range slices.Backward(a.long) {
+		if l.from == 0 && l.pools == pools && l.to > after {
+			return l.pages
+		}
 	}
-	return state.Pages(want.of(old), want.of(now), state.MaxPage)
+	return nil
+}
+
+// answer returns the pages that lead from held (nil: from nothing) to the
+// latest state, or near to it.
+func (h *Hub) answer(held *generation, want pools) [][]byte {
+	if held == nil {
+		return h.whole(0, want)
+	}
+	q := question{from: held.Generation, to: h.latest().Generation, pools: want.joined}
+	if pages := h.answers.find(q); pages != nil {
+		return pages
+	}
+	later, _ := h.since(held.Generation)
+	to := want.of(h.latest().Snapshot)
+	kv := h.index.since(later, to)
+	if n := sizeOf(kv); n > h.limits.smallDelta && n > h.index.size(to) {
+		pages := h.whole(held.Generation, want)
+		h.answers.keep(q, pages, h.limits.answers)
+		return pages
+	}
+	return h.keep(q, state.Pages(want.of(held.Snapshot), to, h.limits.page, kv...))
+}
+
+// whole returns the pages of all there is, as of a state after that one.
+func (h *Hub) whole(after uint64, want pools) [][]byte {
+	now := h.latest()
+	q := question{to: now.Generation, pools: want.joined}
+	if pages := h.answers.find(q); pages != nil {
+		return pages
+	}
+	if now.Generation > h.limits.age {
+		after = max(after, now.Generation-h.limits.age)
+	}
+	if pages := h.answers.recent(want.joined, after); pages != nil {
+		return pages
+	}
+	to := want.of(now.Snapshot)
+	return h.keep(q, state.Pages(nil, to, h.limits.page, h.index.whole(to)...))
+}
+
+// keep remembers the answer to q.
+func (h *Hub) keep(q question, pages [][]byte) [][]byte {
+	if len(pages) > 1 {
+		h.answers.keepLong(q, pages, h.limits.long)
+	} else {
+		h.answers.keep(q, pages, h.limits.answers)
+	}
+	return pages
 }
 
 // pools is a choice of pools.

@@ -27,6 +27,8 @@ type Handler struct {
 	Hold  time.Duration // of a poll without news
 	Token string        // that askers must bear; "" = none
 	Stats *Stats
+	KV    KVFunc            // what is known of a replica's KV index; nil = nothing
+	Doubt func(slot uint16) // is told each doubt of a filter, by many goroutines; nil = nobody is
 
 	Now func() time.Time // for the age of loads
 }
@@ -39,9 +41,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed", "only GET is served here")
 		return
 	}
-	if !h.allowed(r) {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		writeError(w, http.StatusUnauthorized, "unauthorized", "a valid bearer token is needed")
+	if !Allowed(w, r, h.Token) {
 		return
 	}
 	switch r.URL.Path {
@@ -54,14 +54,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allowed checks the token in a time that does not depend on where it differs.
-func (h *Handler) allowed(r *http.Request) bool {
-	if h.Token == "" {
+// Allowed reports whether an asker bears the token, "" standing for none, and
+// answers 401 if not. It takes a time that does not depend on where tokens
+// differ.
+func Allowed(w http.ResponseWriter, r *http.Request, token string) bool {
+	scheme, borne, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if token == "" || strings.EqualFold(scheme, "bearer") && subtle.ConstantTimeCompare([]byte(borne), []byte(token)) == 1 {
 		return true
 	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.EqualFold(scheme, "bearer") &&
-		subtle.ConstantTimeCompare([]byte(token), []byte(h.Token)) == 1
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	writeError(w, http.StatusUnauthorized, "unauthorized", "a valid bearer token is needed")
+	return false
 }
 
 func (h *Handler) serveState(w http.ResponseWriter, r *http.Request) {
@@ -70,6 +73,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, "bad_query", err.Error())
 		return
 	}
+	h.doubts(&q)
 	h.Stats.waiters.Inc()
 	page, how := h.Hub.poll(r.Context(), &q, choose(q.Pools), h.Hold)
 	h.Stats.waiters.Dec()
@@ -85,6 +89,16 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request) {
 	case replyNone:
 		w.Header().Set("Retry-After", "1")
 		writeError(w, http.StatusServiceUnavailable, "no_state", "no state is known yet")
+	}
+}
+
+// doubts passes on what the asker doubts, if it means the slots of this hub.
+func (h *Handler) doubts(q *state.Request) {
+	if h.Doubt == nil || q.Epoch != h.Hub.epoch {
+		return
+	}
+	for _, slot := range q.Doubts {
+		h.Doubt(slot)
 	}
 }
 
@@ -114,7 +128,23 @@ func parseRequest(rawQuery string) (q state.Request, err error) {
 	if len(q.Pools) > maxPoolsAsked {
 		return q, fmt.Errorf("pool: at most %d, got %d", maxPoolsAsked, len(q.Pools))
 	}
-	return q, nil
+	q.Doubts, err = parseDoubts(values["doubt"])
+	return q, err
+}
+
+func parseDoubts(texts []string) ([]uint16, error) {
+	if len(texts) > state.MaxDoubts {
+		return nil, fmt.Errorf("doubt: at most %d, got %d", state.MaxDoubts, len(texts))
+	}
+	var slots []uint16
+	for _, text := range texts {
+		slot, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("doubt: want a number of 16 bits, got %.50q", text)
+		}
+		slots = append(slots, uint16(slot))
+	}
+	return slots, nil
 }
 
 // writeError answers in the form that clients of OpenAI's API know.

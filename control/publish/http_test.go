@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ import (
 var noon = time.UnixMilli(1_796_050_799_040)
 
 func handler(h *Hub) *Handler {
-	return &Handler{Hub: h, Hold: 50 * time.Millisecond, Stats: NewStats(h), Now: func() time.Time { return noon }}
+	return &Handler{Hub: h, Hold: 50 * time.Millisecond, Stats: NewStats(h, nil), Now: func() time.Time { return noon }}
 }
 
 func get(h http.Handler, method, target, auth string) *httptest.ResponseRecorder {
@@ -38,7 +39,7 @@ func get(h http.Handler, method, target, auth string) *httptest.ResponseRecorder
 func TestStatuses(t *testing.T) {
 	empty := handler(NewHub())
 	full := handler(NewHub())
-	full.Hub.Publish(fleet(2, 1, "a"))
+	full.Hub.Publish(fleet(2, 1, "a"), nil)
 	held := state.Request{Epoch: full.Hub.epoch, Gen: 1}
 	f := func(h *Handler, method, target string, status int, contains string) {
 		t.Helper()
@@ -71,7 +72,7 @@ func TestStatuses(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	h := handler(NewHub())
-	h.Hub.Publish(fleet(1, 1, "a"))
+	h.Hub.Publish(fleet(1, 1, "a"), nil)
 	h.Token = "s3cret"
 	f := func(auth string, status int) {
 		t.Helper()
@@ -103,7 +104,7 @@ func TestPoolsPage(t *testing.T) {
 			Adapters: []state.Adapter{{Name: "lora-a", State: state.AdapterLoaded}}, BlockSize: 32,
 			Load: state.Load{At: 1_796_050_799_000, Waiting: 3, Running: 12, KV: .41, Hit: .77, RPS: 4.1, TPS: 812}},
 		{Slot: 12, Address: "[::1]:8000", Load: state.NoLoad()},
-	}}})
+	}}}, nil)
 	got := get(h, "GET", "/v1/pools", "")
 	want := `{"epoch":EPOCH,"generation":1,"pools":[{"name":"default","models":["tiny"],"replicas":[
 		{"slot":"r0","address":"10.0.0.7:8000","state":"healthy","models":["tiny"],"adapters":[{"name":"lora-a","state":"loaded"}],
@@ -144,7 +145,7 @@ func TestStats(t *testing.T) {
 	pools := fleet(3, 1, "a")
 	pools[0].Replicas[1].Health = state.Draining
 	pools[0].Replicas[2].Load.KV = float32(math.NaN())
-	h.Hub.Publish(pools)
+	h.Hub.Publish(pools, nil)
 	page := get(h, "GET", "/v1/state", "").Body.Len()
 	text := get(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "GET", "/metrics", "").Body.String()
 	for _, want := range []string{
@@ -169,6 +170,68 @@ func TestStats(t *testing.T) {
 	}
 }
 
+// What is known of the KV index goes to people and to Prometheus.
+func TestKV(t *testing.T) {
+	known := map[uint16]KV{
+		0: {Blocks: 120, BlockSize: 16, LastSeq: 99, Partial: true, Epoch: 3},
+		1: {Blocks: 0, LastSeq: -1},
+	}
+	h := handler(NewHub())
+	h.KV = func(slot uint16) (KV, bool) { kv, ok := known[slot]; return kv, ok }
+	h.Stats = NewStats(h.Hub, h.KV)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(h.Stats)
+	pools := fleet(3, 1, "a")
+	pools[0].Replicas[1].BlockSize = 32
+	h.Hub.Publish(pools, nil)
+	page := compact(t, get(h, "GET", "/v1/pools", "").Body.String())
+	text := get(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "GET", "/metrics", "").Body.String()
+	for _, want := range []string{
+		`"kv":{"blocks":120,"block_size":16,"last_seq":99,"partial":true,"epoch":3}`,
+		`"kv":{"blocks":0,"block_size":32,"last_seq":null,"partial":false,"epoch":0}`,
+		`"kv":{"blocks":null,"block_size":null,"last_seq":null,"partial":null,"epoch":null}`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("lacks %s in %s", want, page)
+		}
+	}
+	for want, there := range map[string]bool{
+		`warmlane_control_kv_blocks{pool="a",slot="r0"} 120`: true,
+		`warmlane_control_kv_blocks{pool="a",slot="r1"} 0`:   true,
+		`warmlane_control_kv_blocks{pool="a",slot="r2"}`:     false,
+		"\nwarmlane_control_kv_records_dropped_total 0":      true,
+	} {
+		if strings.Contains(text, want) != there {
+			t.Errorf("%s: want it there %v", want, there)
+		}
+	}
+}
+
+// Doubts mean the slots of one instance of control.
+func TestDoubts(t *testing.T) {
+	h := handler(NewHub())
+	h.Hub.Publish(fleet(1, 1, "a"), nil)
+	f := func(query string, status int, want ...uint16) {
+		t.Helper()
+		var got []uint16
+		h.Doubt = func(slot uint16) { got = append(got, slot) }
+		if w := get(h, "GET", "/v1/state?"+query, ""); w.Code != status || !slices.Equal(got, want) {
+			t.Errorf("%s: %d %v, %s", query, w.Code, got, w.Body)
+		}
+	}
+	mine := "epoch=" + strconv.FormatUint(h.Hub.epoch, 10) + "&gen=1"
+	f(mine, 204)
+	f(mine+"&doubt=0&doubt=65535", 204, 0, 65535)
+	f("epoch=5&gen=1&doubt=1", 200)
+	f(mine+"&doubt=65536", 400)
+	f(mine+"&doubt=", 400)
+	f(mine+strings.Repeat("&doubt=1", state.MaxDoubts+1), 400)
+	h.Doubt = nil
+	if w := get(h, "GET", "/v1/state?"+mine+"&doubt=1", ""); w.Code != 204 {
+		t.Errorf("nobody cares: %d", w.Code)
+	}
+}
+
 // waiting returns how many polls are held.
 func waiting(t *testing.T, s *Stats) int {
 	var m dto.Metric
@@ -184,7 +247,7 @@ func TestThousandPolls(t *testing.T) {
 	const filters = 1000
 	h := handler(NewHub())
 	h.Hold = time.Minute
-	h.Hub.Publish(fleet(8, 0, "a"))
+	h.Hub.Publish(fleet(8, 0, "a"), nil)
 	srv := httptest.NewServer(h)
 	defer srv.Close()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: filters}}
@@ -209,7 +272,7 @@ func TestThousandPolls(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 			}
 			now := time.Now()
-			h.Hub.Publish(fleet(8, i+1, "a"))
+			h.Hub.Publish(fleet(8, i+1, "a"), nil)
 			published <- now
 		}()
 		done := make(chan struct{})
@@ -242,11 +305,11 @@ func pollOnce(client *http.Client, base string, v *state.View) error {
 // FuzzRequest: what a filter writes is read as it was meant, and no query
 // makes the reader panic.
 func FuzzRequest(f *testing.F) {
-	f.Add(uint64(1), uint64(2), uint64(3), uint32(4), "a b&é", "epoch=1&gen=2")
-	f.Add(uint64(0), uint64(0), uint64(0), uint32(0), "", "pool=%zz")
-	f.Fuzz(func(t *testing.T, epoch, gen, to uint64, page uint32, pool, raw string) {
+	f.Add(uint64(1), uint64(2), uint64(3), uint32(4), "a b&é", uint16(7), "epoch=1&gen=2")
+	f.Add(uint64(0), uint64(0), uint64(0), uint32(0), "", uint16(0), "pool=%zz&doubt=x")
+	f.Fuzz(func(t *testing.T, epoch, gen, to uint64, page uint32, pool string, doubt uint16, raw string) {
 		_, _ = parseRequest(raw)
-		q := state.Request{Epoch: epoch, Gen: gen, To: to, Page: page, Pools: []string{pool}}
+		q := state.Request{Epoch: epoch, Gen: gen, To: to, Page: page, Pools: []string{pool}, Doubts: []uint16{doubt}}
 		if page == 0 {
 			q.To = 0
 		}
@@ -254,7 +317,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Epoch != q.Epoch || got.Gen != q.Gen || got.To != q.To || got.Page != q.Page || len(got.Pools) != 1 || got.Pools[0] != pool {
+		if got.Epoch != q.Epoch || got.Gen != q.Gen || got.To != q.To || got.Page != q.Page || len(got.Pools) != 1 || got.Pools[0] != pool || !slices.Equal(got.Doubts, q.Doubts) {
 			t.Fatalf("got %+v, want %+v", got, q)
 		}
 	})

@@ -67,10 +67,10 @@ func take(t *testing.T, h *Hub, v *state.View, names ...string) {
 func TestWholeThenDeltas(t *testing.T) {
 	h := NewHub()
 	var v state.View
-	h.Publish(fleet(8, 0, "a"))
+	h.Publish(fleet(8, 0, "a"), nil)
 	take(t, h, &v)
 	for i := range int32(20) {
-		h.Publish(fleet(8, i+1, "a"))
+		h.Publish(fleet(8, i+1, "a"), nil)
 		page, _ := ask(t, h, &v, nil, time.Second)
 		header, err := state.ParseHeader(page)
 		if err != nil || header.Whole() {
@@ -87,37 +87,40 @@ func TestWholeThenDeltas(t *testing.T) {
 
 func TestSamePoolsAreNoNewGeneration(t *testing.T) {
 	h := NewHub()
-	h.Publish([]state.Pool{})
-	h.Publish([]state.Pool{})
+	h.Publish([]state.Pool{}, nil)
+	h.Publish([]state.Pool{}, nil)
 	if g := h.Latest().Generation; g != 1 {
 		t.Errorf("generation %d", g)
 	}
-	h.Publish(fleet(1, 0, "a"))
-	h.Publish(fleet(1, 0, "a"))
+	h.Publish(fleet(1, 0, "a"), nil)
+	h.Publish(fleet(1, 0, "a"), nil)
 	if g := h.Latest().Generation; g != 2 {
 		t.Errorf("generation %d", g)
 	}
 }
 
+// kept is how many states a hub keeps.
+var kept = standard.kept
+
 // Who holds what is not known here, or not any more, gets the whole at once.
 func TestWhole(t *testing.T) {
 	h := NewHub()
 	for i := range int32(kept + 10) {
-		h.Publish(fleet(2, i, "a"))
+		h.Publish(fleet(2, i, "a"), nil)
 	}
 	f := func(q state.Request) {
 		t.Helper()
 		page, how := h.poll(t.Context(), &q, choose(nil), time.Hour)
 		header, err := state.ParseHeader(page)
-		if how != replyPage || err != nil || !header.Whole() || header.To != kept+10 {
+		if how != replyPage || err != nil || !header.Whole() || header.To != uint64(kept+10) {
 			t.Errorf("%+v: reply %d, %+v, %v", q, how, header, err)
 		}
 	}
 	f(state.Request{})
 	f(state.Request{Epoch: h.epoch})
-	f(state.Request{Epoch: h.epoch + 1, Gen: kept + 10})
-	f(state.Request{Epoch: h.epoch, Gen: 10})        // the newest that is gone
-	f(state.Request{Epoch: h.epoch, Gen: kept + 11}) // has not been
+	f(state.Request{Epoch: h.epoch + 1, Gen: uint64(kept + 10)})
+	f(state.Request{Epoch: h.epoch, Gen: 10})                // the newest that is gone
+	f(state.Request{Epoch: h.epoch, Gen: uint64(kept + 11)}) // has not been
 	f(state.Request{Epoch: h.epoch, Gen: 1<<64 - 1})
 	q := state.Request{Epoch: h.epoch, Gen: 11}
 	page, _ := h.poll(t.Context(), &q, choose(nil), time.Hour)
@@ -129,7 +132,7 @@ func TestWhole(t *testing.T) {
 func TestPollIsHeldUntilSomethingChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHub()
-		h.Publish(fleet(2, 0, "a", "b"))
+		h.Publish(fleet(2, 0, "a", "b"), nil)
 		var v, onlyA state.View
 		take(t, h, &v)
 		take(t, h, &onlyA, "a")
@@ -144,7 +147,7 @@ func TestPollIsHeldUntilSomethingChanges(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			pools := fleet(2, 0, "a", "b")
 			pools[1].Replicas[0].Health = state.Draining
-			h.Publish(pools)
+			h.Publish(pools, nil)
 		}()
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -181,7 +184,7 @@ func TestNoStateYet(t *testing.T) {
 		}
 		go func() {
 			time.Sleep(time.Second)
-			h.Publish(fleet(1, 0, "a"))
+			h.Publish(fleet(1, 0, "a"), nil)
 		}()
 		if _, how := ask(t, h, &v, nil, time.Minute); how != replyPage {
 			t.Errorf("reply %d", how)
@@ -192,7 +195,7 @@ func TestNoStateYet(t *testing.T) {
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHub()
-		h.Publish(fleet(1, 0, "a"))
+		h.Publish(fleet(1, 0, "a"), nil)
 		var v state.View
 		take(t, h, &v)
 		go func() {
@@ -238,15 +241,15 @@ func large(waiting int32) []state.Pool {
 
 func TestSeveralPages(t *testing.T) {
 	h := NewHub()
-	h.Publish(large(0))
+	h.Publish(large(0), nil)
 	var v state.View
 	take(t, h, &v)
-	h.Publish(large(1))
+	h.Publish(large(1), nil)
 	page, _ := ask(t, h, &v, nil, time.Second)
 	if r, err := v.Apply(page); r != state.Partial || err != nil {
 		t.Fatal(r, err)
 	}
-	h.Publish(large(2)) // while the pages of the one before are under way
+	h.Publish(large(2), nil) // while the pages of the one before are under way
 	take(t, h, &v)
 	if g := v.Snapshot().Generation; g != 2 {
 		t.Errorf("generation %d", g)
@@ -261,14 +264,14 @@ func TestSeveralPages(t *testing.T) {
 // another one, and begins anew.
 func TestPageThatIsGone(t *testing.T) {
 	h := NewHub()
-	h.Publish(large(0))
+	h.Publish(large(0), nil)
 	var v state.View
 	page, _ := ask(t, h, &v, nil, time.Second)
 	if r, err := v.Apply(page); r != state.Partial || err != nil {
 		t.Fatal(r, err)
 	}
 	for i := range int32(kept + 1) {
-		h.Publish(fleet(2, i, "a", "b"))
+		h.Publish(fleet(2, i, "a", "b"), nil)
 	}
 	take(t, h, &v)
 	if !state.Equal(v.Snapshot(), h.Latest()) {
@@ -278,17 +281,17 @@ func TestPageThatIsGone(t *testing.T) {
 
 func TestAnswersAreSharedAndBounded(t *testing.T) {
 	h := NewHub()
-	h.Publish(fleet(2, 0, "a"))
+	h.Publish(fleet(2, 0, "a"), nil)
 	var one, two state.View
 	a, _ := ask(t, h, &one, []string{"a", "x"}, time.Second)
 	b, _ := ask(t, h, &two, []string{"x", "a", "a"}, time.Second)
 	if &a[0] != &b[0] {
 		t.Error("the same question was encoded twice")
 	}
-	for i := range 2 * maxAnswers {
+	for i := range 2 * standard.answers {
 		h.poll(t.Context(), &state.Request{}, choose([]string{strconv.Itoa(i)}), time.Second)
 	}
-	if n := len(h.answers.pages); n > maxAnswers {
+	if n := len(h.answers.latest); n > standard.answers {
 		t.Errorf("%d answers are kept", n)
 	}
 }
@@ -296,7 +299,7 @@ func TestAnswersAreSharedAndBounded(t *testing.T) {
 // One new state for 1,000 who wait.
 func BenchmarkPublishToThousand(b *testing.B) {
 	h := NewHub()
-	h.Publish(fleet(256, 0, "a"))
+	h.Publish(fleet(256, 0, "a"), nil)
 	var served sync.WaitGroup
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
@@ -317,7 +320,7 @@ func BenchmarkPublishToThousand(b *testing.B) {
 	for b.Loop() {
 		waiting++
 		served.Add(1000)
-		h.Publish(fleet(256, waiting, "a"))
+		h.Publish(fleet(256, waiting, "a"), nil)
 		served.Wait()
 	}
 	h.Close()

@@ -58,11 +58,11 @@ func (h *Hub) try(q *state.Request, want pools, over bool) (page []byte, r reply
 	if held == now || held != nil && !over && !h.news(held, want) {
 		return nil, replyNothing, h.next
 	}
-	return h.answers.get(held, now, want)[0], replyPage, nil
+	return h.answer(held, want)[0], replyPage, nil
 }
 
 // held returns the state the asker says it has, nil if it needs the whole.
-func (h *Hub) held(q *state.Request) *state.Snapshot {
+func (h *Hub) held(q *state.Request) *generation {
 	if q.Epoch != h.epoch {
 		return nil
 	}
@@ -73,20 +73,10 @@ func (h *Hub) held(q *state.Request) *state.Snapshot {
 // when a newer state came in between. nil means that it cannot be had: the
 // asker then gets the first page of the answer of now, and begins anew.
 func (h *Hub) laterPage(q *state.Request, want pools) []byte {
-	to := h.at(q.To)
-	if q.Page == 0 || q.Epoch != h.epoch || to == nil {
+	if q.Page == 0 || q.Epoch != h.epoch {
 		return nil
 	}
-	old := h.at(q.Gen)
-	if old == nil && q.Gen != 0 {
-		return nil
-	}
-	var pages [][]byte
-	if to == h.latest() {
-		pages = h.answers.get(old, to, want)
-	} else {
-		pages = encode(old, to, want)
-	}
+	pages := h.answers.find(question{from: q.Gen, to: q.To, pools: want.joined})
 	if uint64(q.Page) >= uint64(len(pages)) {
 		return nil
 	}

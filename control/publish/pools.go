@@ -45,9 +45,9 @@ type (
 		AgeMS    *int64   `json:"age_ms"`
 	}
 	kvJSON struct {
-		Blocks    *uint32 `json:"blocks"`
+		Blocks    *int    `json:"blocks"`
 		BlockSize *uint32 `json:"block_size"`
-		LastSeq   *uint64 `json:"last_seq"`
+		LastSeq   *int64  `json:"last_seq"`
 		Partial   *bool   `json:"partial"`
 		Epoch     *uint64 `json:"epoch"`
 	}
@@ -58,7 +58,7 @@ func (h *Handler) servePools(w http.ResponseWriter) {
 	if s := h.Hub.Latest(); s != nil {
 		page.Generation = s.Generation
 		for i := range s.Pools {
-			page.Pools = append(page.Pools, toJSON(&s.Pools[i], h.Now()))
+			page.Pools = append(page.Pools, h.toJSON(&s.Pools[i], h.Now()))
 		}
 	}
 	body, err := json.MarshalIndent(page, "", "  ")
@@ -70,14 +70,14 @@ func (h *Handler) servePools(w http.ResponseWriter) {
 	_, _ = w.Write(append(body, '\n')) // nobody is left to be told
 }
 
-func toJSON(p *state.Pool, now time.Time) poolJSON {
+func (h *Handler) toJSON(p *state.Pool, now time.Time) poolJSON {
 	out := poolJSON{Name: p.Name, Models: p.Models, Replicas: []replicaJSON{}}
 	for i := range p.Replicas {
 		r := &p.Replicas[i]
 		out.Replicas = append(out.Replicas, replicaJSON{
 			Slot: Slot(r.Slot), Address: r.Address, State: r.Health.String(), Models: r.Models,
 			Adapters: adaptersJSON(r.Adapters), Load: toLoadJSON(&r.Load, now),
-			KV: kvJSON{BlockSize: nonZero(r.BlockSize)},
+			KV: h.toKVJSON(r),
 		})
 	}
 	return out
@@ -106,6 +106,20 @@ func toLoadJSON(l *state.Load, now time.Time) loadJSON {
 		out.AgeMS = known(max(now.UnixMilli()-l.At, 0))
 	}
 	return out
+}
+
+func (h *Handler) toKVJSON(r *state.Replica) kvJSON {
+	kv, ok := h.KV.of(r.Slot)
+	if !ok {
+		return kvJSON{BlockSize: nonZero(r.BlockSize)}
+	}
+	if kv.BlockSize == 0 {
+		kv.BlockSize = r.BlockSize
+	}
+	return kvJSON{
+		Blocks: &kv.Blocks, BlockSize: nonZero(kv.BlockSize), LastSeq: known(kv.LastSeq),
+		Partial: &kv.Partial, Epoch: &kv.Epoch,
+	}
 }
 
 func known[T int32 | int64](v T) *T {

@@ -13,6 +13,7 @@ import (
 // hub when they are asked for, so that they cannot disagree with it.
 type Stats struct {
 	hub     *Hub
+	kv      KVFunc
 	waiters prometheus.Gauge
 	bytes   prometheus.Counter
 }
@@ -26,12 +27,17 @@ var (
 		"Time since the last good scrape of the healthy replica that was scraped longest ago.", nil, nil)
 	descGeneration = prometheus.NewDesc("warmlane_control_state_generation",
 		"Generation of the latest state; 0 if there is none yet.", nil, nil)
+	descBlocks = prometheus.NewDesc("warmlane_control_kv_blocks",
+		"Blocks that the KV index knows a replica to hold.", []string{"pool", "slot"}, nil)
+	descDropped = prometheus.NewDesc("warmlane_control_kv_records_dropped_total",
+		"KV records that were left out because the index was full.", nil, nil)
 )
 
-// NewStats returns the metrics of hub; register them with a registry.
-func NewStats(hub *Hub) *Stats {
+// NewStats returns the metrics of hub; register them with a registry. kv may
+// be nil.
+func NewStats(hub *Hub, kv KVFunc) *Stats {
 	return &Stats{
-		hub: hub,
+		hub: hub, kv: kv,
 		waiters: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "warmlane_control_state_waiters", Help: "Polls for state that are held right now."}),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{
@@ -41,7 +47,7 @@ func NewStats(hub *Hub) *Stats {
 
 // Describe is part of [prometheus.Collector].
 func (s *Stats) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descReplicas, descUnknown, descAge, descGeneration} {
+	for _, d := range []*prometheus.Desc{descReplicas, descUnknown, descAge, descGeneration, descBlocks, descDropped} {
 		ch <- d
 	}
 	s.waiters.Describe(ch)
@@ -56,8 +62,22 @@ func (s *Stats) Collect(ch chan<- prometheus.Metric) {
 	if latest := s.hub.Latest(); latest != nil {
 		generation = latest.Generation
 		collectState(ch, latest, time.Now())
+		s.collectKV(ch, latest)
 	}
 	gauge(ch, descGeneration, float64(generation))
+	ch <- prometheus.MustNewConstMetric(descDropped, prometheus.CounterValue, float64(s.hub.Dropped()))
+}
+
+// collectKV tells the blocks of those replicas that have an index.
+func (s *Stats) collectKV(ch chan<- prometheus.Metric, latest *state.Snapshot) {
+	for i := range latest.Pools {
+		p := &latest.Pools[i]
+		for j := range p.Replicas {
+			if kv, ok := s.kv.of(p.Replicas[j].Slot); ok {
+				gauge(ch, descBlocks, float64(kv.Blocks), p.Name, Slot(p.Replicas[j].Slot))
+			}
+		}
+	}
 }
 
 func collectState(ch chan<- prometheus.Metric, s *state.Snapshot, now time.Time) {

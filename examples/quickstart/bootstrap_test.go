@@ -135,8 +135,18 @@ func TestEnvoyYAMLRemovesBeforeItAdds(t *testing.T) {
 		}
 		header := &tree{root: mutation}
 		name, _ := header.get("append/header/key").(string)
-		if name == "endpoint-load-metrics-format" {
-			continue // a client may ask for load reports itself
+		action, _ := header.get("append/append_action").(string)
+		switch name {
+		case "endpoint-load-metrics-format", "x-session-id": // a client may ask for load reports, or name a session, itself
+			if action != "ADD_IF_ABSENT" {
+				t.Errorf("%q is added by %s", name, action)
+			}
+			continue
+		case "content-length":
+			if action != "OVERWRITE_IF_EXISTS" {
+				t.Errorf("%q is added by %s", name, action)
+			}
+			continue
 		}
 		if !removed[name] {
 			t.Errorf("%q is added but a client's copy is not removed first", name)
@@ -169,6 +179,7 @@ func TestFilterResource(t *testing.T) {
 	}
 	want := object{
 		"role":      "route",
+		"pools":     []any{object{"name": "default", "cluster": "replicas", "kv_events": true, "tokenize": "learned"}},
 		"control":   object{"cluster": "warmlane_control", "authority": "control"},
 		"piggyback": object{"explain": false, "load_reports": false},
 		"routing":   object{"candidates": 2.0},

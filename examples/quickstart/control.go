@@ -22,12 +22,13 @@ const (
 
 // controlConfig is control's configuration: one pool with the replicas, and the settings on top. If file is not empty it names the
 // list of replicas, one a line, that control is to watch. Either way addresses are resolved, so that control and Envoy name replicas alike.
-func controlConfig(listen string, replicas []replica, file string, s settings) ([]byte, error) {
-	pool := object{"name": poolName}
+// KV events come from the given sources, by position; the other replicas are asked for theirs.
+func controlConfig(listen string, replicas []replica, kv []kvSource, file string, s settings) ([]byte, error) {
+	pool := object{"name": poolName, "kv_events": true}
 	if file != "" {
 		pool["replicas_file"] = file
 	} else {
-		pool["replicas"] = addresses(replicas)
+		pool["replicas"] = members(replicas, kv)
 	}
 	base := object{
 		"listen": listen,
@@ -37,12 +38,23 @@ func controlConfig(listen string, replicas []replica, file string, s settings) (
 	return yaml.Marshal(merge(base, s.control))
 }
 
-func addresses(replicas []replica) []any {
+func members(replicas []replica, kv []kvSource) []any {
 	list := make([]any, len(replicas))
 	for i, each := range replicas {
 		list[i] = each.address
+		if i < len(kv) && kv[i].events != "" {
+			list[i] = object{"address": each.address, "kv_events": []any{kv[i].object()}}
+		}
 	}
 	return list
+}
+
+func (k kvSource) object() object {
+	o := object{"endpoint": k.events}
+	if k.replay != "" {
+		o["replay"] = k.replay
+	}
+	return o
 }
 
 // checkControl has control itself look at a configuration file.

@@ -24,9 +24,10 @@ func script(t *testing.T, text string) string {
 }
 
 func TestControlConfig(t *testing.T) {
+	kv := []kvSource{{}, {events: "tcp://[::1]:5557"}, {events: "tcp://[::1]:7", replay: "tcp://[::1]:8"}}
 	f := func(file, pool string, s settings) {
 		t.Helper()
-		text, err := controlConfig("127.0.0.1:0", []replica{{address: "10.0.0.7:8000"}, {address: "[::1]:1"}}, file, s)
+		text, err := controlConfig("127.0.0.1:0", []replica{{address: "10.0.0.7:8000"}, {address: "[::1]:1"}, {address: "[::1]:2"}, {address: "[::1]:3"}}, kv, file, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,8 +36,10 @@ func TestControlConfig(t *testing.T) {
 			t.Errorf("%s, %v, want %s", got, err, pool)
 		}
 	}
-	f("", `"pools":[{"name":"default","replicas":["10.0.0.7:8000","[::1]:1"]}]`, settings{})
-	f("/x/list", `"pools":[{"name":"default","replicas_file":"/x/list"}]`, settings{})
+	f("", `"pools":[{"kv_events":true,"name":"default","replicas":["10.0.0.7:8000",`+
+		`{"address":"[::1]:1","kv_events":[{"endpoint":"tcp://[::1]:5557"}]},`+
+		`{"address":"[::1]:2","kv_events":[{"endpoint":"tcp://[::1]:7","replay":"tcp://[::1]:8"}]},"[::1]:3"]}]`, settings{})
+	f("/x/list", `"pools":[{"kv_events":true,"name":"default","replicas_file":"/x/list"}]`, settings{})
 	f("", `"scrape":{"interval":"1s","timeout":"3s"}`, settings{control: object{"scrape": object{"interval": "1s", "timeout": "3s"}}})
 	f("", `"scrape":{"interval":"250ms"}`, settings{})
 }

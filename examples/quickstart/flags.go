@@ -112,8 +112,8 @@ func kvSources(to *[]kvSource) func(string) error {
 		for _, entry := range strings.Split(text, ",") {
 			events, replay, _ := strings.Cut(strings.TrimSpace(entry), "|")
 			for _, url := range []string{events, replay} {
-				if url != "" && !strings.HasPrefix(url, "tcp://") && !strings.HasPrefix(url, "ipc://") {
-					return fmt.Errorf("%q: want tcp://HOST:PORT or ipc://PATH", url)
+				if url != "" && !strings.HasPrefix(url, "tcp://") {
+					return fmt.Errorf("%q: want tcp://HOST:PORT", url)
 				}
 			}
 			if events == "" && replay != "" {

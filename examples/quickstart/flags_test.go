@@ -11,7 +11,7 @@ import (
 
 func TestParseFlags(t *testing.T) {
 	o, err := parseFlags(strings.Fields(`-listen :9000 -replicas 10.0.0.1:8000,[::1]:8000,vllm-2.local:80
-		-kv-events tcp://10.0.0.1:5557|tcp://10.0.0.1:5558,,ipc:///run/kv -control-listen [::1]:0 -envoy /bin/envoy -workers 4 -config c.yaml
+		-kv-events tcp://10.0.0.1:5557|tcp://10.0.0.1:5558,,tcp://[::1]:5559 -control-listen [::1]:0 -envoy /bin/envoy -workers 4 -config c.yaml
 		-max-body 1000 -log-dir logs -wasm w -control c -round-robin`), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -19,7 +19,7 @@ func TestParseFlags(t *testing.T) {
 	want := options{
 		listen:        "0.0.0.0:9000",
 		replicas:      []string{"10.0.0.1:8000", "[::1]:8000", "vllm-2.local:80"},
-		kvEvents:      []kvSource{{"tcp://10.0.0.1:5557", "tcp://10.0.0.1:5558"}, {}, {"ipc:///run/kv", ""}},
+		kvEvents:      []kvSource{{"tcp://10.0.0.1:5557", "tcp://10.0.0.1:5558"}, {}, {"tcp://[::1]:5559", ""}},
 		controlListen: "[::1]:0",
 		envoyPath:     "/bin/envoy", workers: 4, configFile: "c.yaml", maxBody: 1000, logDir: "logs",
 		wasmPath: "w", controlPath: "c", roundRobin: true,
@@ -62,6 +62,7 @@ func TestParseFlagsRefuses(t *testing.T) {
 	f("-replicas ::1:8000", "-replicas", "such as")
 	f("-replicas a:1 -kv-events ,tcp://b:2", "-kv-events", "at most one for each")
 	f("-replicas a:1 -kv-events b:2", "-kv-events", "tcp://HOST:PORT")
+	f("-replicas a:1 -kv-events ipc:///run/kv", "-kv-events", "tcp://HOST:PORT")
 	f("-replicas a:1 -kv-events |tcp://b:2", "-kv-events", "needs an event address")
 	f("-replicas-file f -kv-events tcp://b:2", "-kv-events", "-replicas only")
 	f("-replicas a:1 -listen 8080", "-listen", "want IP:PORT")

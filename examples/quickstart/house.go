@@ -106,9 +106,6 @@ func (h *house) openControl(ctx context.Context) error {
 	if err := errors.Join(present("-control", h.opts.controlPath), present("-wasm", h.opts.wasmPath)); err != nil {
 		return err
 	}
-	if len(h.opts.kvEvents) > 0 {
-		h.log.Print("-kv-events: control does not read KV events yet; prefixes are found by text")
-	}
 	s, _, err := reloadSettings(&h.settings)
 	if err != nil {
 		return fmt.Errorf("-config: %w", err)

@@ -95,7 +95,7 @@ func (h *house) writeControl(ctx context.Context, s settings) (changed bool, err
 	if h.opts.replicasFile != "" {
 		file = h.file(rosterFile)
 	}
-	data, err := controlConfig(h.opts.controlListen, h.roster.list, file, s)
+	data, err := controlConfig(h.opts.controlListen, h.roster.list, h.opts.kvEvents, file, s)
 	if err != nil {
 		return false, err
 	}

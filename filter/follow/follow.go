@@ -2,6 +2,7 @@ package follow
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/warmlane/warmlane/filter/shared"
@@ -22,7 +23,8 @@ type Follower struct {
 	dice     func() uint64
 	pools    []string
 	view     state.View
-	blob     []byte
+	intake   intake
+	doubts   []uint16 // to be said with the next poll
 	polling  bool
 	dueAt    int64
 	failures int
@@ -37,9 +39,12 @@ func New(store shared.Store, dice func() uint64, pools []string) *Follower {
 	for nonce == 0 {
 		nonce = dice()
 	}
-	return &Follower{
+	f := &Follower{
 		lease: lease{store: store, nonce: nonce}, store: store, dice: dice, pools: pools,
+		intake: intake{store: newFence(store, nonce)},
 	}
+	f.view.Records = &f.intake
+	return f
 }
 
 // Busy tells that this VM serves streams, so that it leaves the lease to one
@@ -64,6 +69,10 @@ func (f *Follower) Generation() uint64 { return f.view.Snapshot().Generation }
 // Err is why the last poll failed; nil after one that did not.
 func (f *Follower) Err() error { return f.err }
 
+// Pending says that there is work to be gone on with, and soon: no poll is
+// made before it is done.
+func (f *Follower) Pending() bool { return f.lease.held && f.intake.queued }
+
 // Next is called on every tick and after every answer. It returns the path
 // of the call to make now, or ok false if there is none to make. now is in
 // milliseconds since the Unix epoch.
@@ -76,21 +85,36 @@ func (f *Follower) Next(now int64) (path string, ok bool) {
 	if !led {
 		f.take(now)
 	}
-	if f.polling || now < f.dueAt {
+	if f.polling || f.Pending() || now < f.dueAt {
 		return "", false
 	}
 	f.polling = true
-	return f.view.Query(f.pools), true
+	f.takeDoubts()
+	return f.view.Query(f.pools, f.doubts...), true
 }
 
 // take begins a term: what an earlier leader left is a start, if it was made
-// for the same pools; otherwise control is asked for the whole.
+// for the same pools and the KV index is complete; otherwise control is asked
+// for the whole.
 func (f *Follower) take(now int64) {
 	f.polling, f.dueAt, f.failures = false, now, 0
-	if _, blob, err := shared.LoadPublished(f.store, []byte(shared.StateKey)); err == nil {
-		// A damaged or older blob is no loss: the view stays as it was.
-		_ = f.view.Load(blob)
+	f.view.Restart()
+	resumed := f.intake.take()
+	_, blob, err := shared.LoadPublished(f.store, []byte(shared.StateKey))
+	if err != nil || f.view.Load(blob) != nil {
+		return
 	}
+	if !resumed || !f.samePools() {
+		f.view.Restart()
+	}
+}
+
+// samePools reports whether the state held is of the pools that are wanted.
+func (f *Follower) samePools() bool {
+	held := f.view.Snapshot().Pools
+	return len(f.pools) == 0 || len(held) == len(f.pools) && !slices.ContainsFunc(held, func(p state.Pool) bool {
+		return !slices.Contains(f.pools, p.Name)
+	})
 }
 
 // Failed tells that the call could not be made, failed or timed out.
@@ -123,19 +147,40 @@ func (f *Follower) page(now int64, body []byte) (changed bool) {
 		return false
 	}
 	f.heard(now)
-	if result != state.Complete {
+	if err := f.intake.page(result == state.Complete); err != nil {
+		f.lose(now, err)
 		return false
 	}
-	f.blob = state.AppendSnapshot(append(f.blob[:0], make([]byte, shared.SequenceSize)...), f.view.Snapshot())
-	if _, err := shared.Publish(f.store, []byte(shared.StateKey), f.blob); err != nil {
-		f.fail(now, err)
+	return f.Work(now)
+}
+
+// Work goes on with what is [Follower.Pending]: a slice of it, of about 2 ms.
+// changed is as with Answer.
+func (f *Follower) Work(now int64) (changed bool) {
+	if !f.Pending() {
 		return false
 	}
-	return true
+	changed, err := f.intake.step(f.view.Snapshot())
+	if err != nil {
+		f.lose(now, err)
+	}
+	return changed
+}
+
+// lose gives up what could not be brought into shared data. Nobody knows how
+// much of it is there, so the whole is asked for.
+func (f *Follower) lose(now int64, err error) {
+	f.intake.queued = false
+	f.view.Restart()
+	if errors.Is(err, errDeposed) {
+		f.lease.held = false
+	}
+	f.fail(now, err)
 }
 
 func (f *Follower) heard(now int64) {
 	f.failures, f.dueAt, f.heardAt, f.err = 0, now, now, nil
+	f.doubts = f.doubts[:0]
 }
 
 func (f *Follower) fail(now int64, err error) {

@@ -103,8 +103,13 @@ func TestKeys(t *testing.T) {
 	if got := string(LedgerKey("a/b")); got != "wl.l.a/b" {
 		t.Error(got)
 	}
-	if got := string(AppendBucketKey(nil, 4095)); got != "wl.t.4095" {
-		t.Error(got)
+	for want, appendKey := range map[string]func([]byte, uint32) []byte{
+		"wl.t.4095": AppendBucketKey, "wl.k.4095": AppendBlocksKey,
+		"wl.b.4095": AppendBordersKey, "wl.q.4095": AppendPromptsKey,
+	} {
+		if got := string(appendKey(nil, 4095)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 

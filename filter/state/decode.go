@@ -62,6 +62,10 @@ func (p *Replica) read(r *reader) (seen uint32) {
 			p.CacheTokens = r.uint32()
 		case replicaRate<<3 | typeFixed32:
 			p.Rate = r.rate()
+		case replicaKV<<3 | typeVarint:
+			p.KV = KVState(r.state(uint64(KVComplete)))
+		case replicaTags<<3 | typeVarint:
+			p.Tags = r.varint() != 0
 		default:
 			r.skip(key)
 			continue

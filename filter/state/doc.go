@@ -16,6 +16,12 @@
 // A whole is the delta from nothing, so both have one form and one decoder. A
 // snapshot in shared data is a whole as one page of any size.
 //
+// Records of the KV index travel in the same pages but are no part of a
+// snapshot: a [View] hands them on as they come ([Records]). There are far too
+// many of them to be compared or copied as a whole. A delta has every record
+// that changed in between, also one that came and went: a reader may have taken
+// a part of an earlier answer.
+//
 // # The form, version 1
 //
 // A page begins with 36 bytes, numbers little-endian:
@@ -51,15 +57,20 @@
 //	                8  block size varint, tokens; 0 = not known
 //	                9  cache      varint, tokens; 0 = not known
 //	               10  rate       float, tokens per second; 0 = not known
+//	               11  KV         varint: 0 none 1 partial 2 complete
+//	               12  tags       varint: 1 = its KV events carry session tags
 //	3  dropped    bytes: name of a pool that is gone
-//	8  kept for KV blocks, 9 for quotas, 10 for configuration
+//	8  KV record  record; it belongs to the pool record before it
+//	                1  id         8 bytes, first in the record; one without is skipped
+//	                2  payload    bytes; left out = there is no such record any more
+//	9  kept for quotas, 10 for configuration
 //
 // A list is a varint n+1 and then n items, each a varint length and bytes; n+1
 // = 0 is the list that is not known. A float is an IEEE 754 single; one that is
 // negative, infinite or NaN is not known. Pools come in the ascending order of
 // their names (bytes), dropped ones among them, the replicas of a pool in that
-// of their slots. A page that continues a pool begins with its pool record again, which then holds the
-// name alone.
+// of their slots, its KV records after them in any order. A page that continues
+// a pool begins with its pool record again, which then holds the name alone.
 //
 // # Absent, empty, unchanged
 //
@@ -79,4 +90,5 @@
 // write for ever.
 //
 //	2026-11-30  1  first version
+//	2026-11-30  1  page field 8, KV records; replica fields 11 and 12
 package state

@@ -2,12 +2,13 @@ package state
 
 import "encoding/binary"
 
-// Field numbers, never used again for anything else. Numbers 8 (KV blocks),
-// 9 (quotas) and 10 (configuration) of a page are kept for what is to come.
+// Field numbers, never used again for anything else. Numbers 9
+// (quotas) and 10 (configuration) of a page are kept for what is to come.
 const (
 	pagePool    = 1 // record: sets the pool that the replicas after it belong to
 	pageReplica = 2 // record
 	pageDropped = 3 // name of a pool that is gone
+	pageRecord  = 8 // record of the KV index of that pool
 
 	poolName    = 1 // always, first
 	poolModels  = 2 // list of names
@@ -23,6 +24,11 @@ const (
 	replicaBlockSize   = 8
 	replicaCacheTokens = 9
 	replicaRate        = 10
+	replicaKV          = 11
+	replicaTags        = 12
+
+	recordID      = 1 // always, first
+	recordPayload = 2 // left out = there is no such record any more
 
 	adapterName  = 1
 	adapterState = 2
@@ -58,6 +64,7 @@ func appendReplica(dst []byte, old, r *Replica) []byte {
 		dst = appendLoad(dst, &r.Load)
 	}
 	dst = appendSizes(dst, old, r)
+	dst = appendIndexed(dst, old, r)
 	return closeRecord(dst, start)
 }
 
@@ -80,6 +87,16 @@ func appendSizes(dst []byte, old, r *Replica) []byte {
 	}
 	if !sameFloat(r.Rate, old.Rate) {
 		dst = appendFloat(dst, replicaRate, r.Rate)
+	}
+	return dst
+}
+
+func appendIndexed(dst []byte, old, r *Replica) []byte {
+	if r.KV != old.KV {
+		dst = appendVarint(dst, replicaKV, uint64(r.KV))
+	}
+	if r.Tags != old.Tags {
+		dst = appendBool(dst, replicaTags, r.Tags)
 	}
 	return dst
 }

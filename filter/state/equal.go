@@ -27,7 +27,7 @@ func EqualPool(a, b *Pool) bool {
 func EqualReplica(a, b *Replica) bool {
 	return a.Slot == b.Slot && a.Incarnation == b.Incarnation && a.Address == b.Address &&
 		a.Health == b.Health && a.BlockSize == b.BlockSize && a.CacheTokens == b.CacheTokens &&
-		sameFloat(a.Rate, b.Rate) && EqualLoad(&a.Load, &b.Load) &&
+		a.KV == b.KV && a.Tags == b.Tags && sameFloat(a.Rate, b.Rate) && EqualLoad(&a.Load, &b.Load) &&
 		equalNames(a.Models, b.Models) && equalAdapters(a.Adapters, b.Adapters)
 }
 

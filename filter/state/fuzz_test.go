@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"maps"
 	"testing"
 )
 
@@ -13,19 +14,26 @@ func seeds(f *testing.F) {
 		f.Add(AppendSnapshot(nil, a), Pages(a, b, MaxPage)[0])
 		pages := Pages(nil, a, 200)
 		f.Add(pages[0], pages[len(pages)-1])
+		now := map[string]string{}
+		f.Add(Pages(nil, a, MaxPage, g.patches(a, 3, now)...)[0], Pages(a, b, MaxPage, g.patches(b, 3, now)...)[0])
 	}
 	f.Add([]byte("WLS\x01"), []byte("<html>"))
 }
 
-// Whatever bytes come: no panic, the old state is kept on an error, and what
-// was understood is written and read back the same.
+// Whatever bytes come: no panic, the old state and all records are kept on an
+// error, and what was understood is written and read back the same.
 func FuzzView(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		var v View
+		var sink kept
+		v := View{Records: &sink}
 		for _, page := range [][]byte{first, second} {
-			before := AppendSnapshot(nil, v.Snapshot())
-			if res, err := v.Apply(page); err != nil || res == Partial {
+			before, records := AppendSnapshot(nil, v.Snapshot()), maps.Clone(sink.records)
+			res, err := v.Apply(page)
+			if err != nil && !maps.Equal(records, sink.records) {
+				t.Fatal("records of a bad page were handed over")
+			}
+			if err != nil || res == Partial {
 				if !bytes.Equal(before, AppendSnapshot(nil, v.Snapshot())) {
 					t.Fatal("state changed without Complete")
 				}
@@ -55,11 +63,13 @@ func FuzzDelta(f *testing.F) {
 		g := newGen(seed)
 		a := g.snapshot()
 		b := g.after(a)
-		var v View
-		apply(t, &v, Pages(nil, a, 150+int(max)))
-		apply(t, &v, Pages(a, b, 150+int(max)))
-		if !Equal(v.Snapshot(), b) {
-			t.Fatalf("got\n%+v\nwant\n%+v", v.Snapshot(), b)
+		var sink kept
+		v := View{Records: &sink}
+		want := map[string]string{}
+		apply(t, &v, Pages(nil, a, 150+int(max), g.patches(a, 5, want)...))
+		apply(t, &v, Pages(a, b, 150+int(max), g.patches(b, 5, want)...))
+		if !Equal(v.Snapshot(), b) || !maps.Equal(sink.records, want) {
+			t.Fatalf("got\n%+v\n%v\nwant\n%+v\n%v", v.Snapshot(), sink.records, b, want)
 		}
 	})
 }

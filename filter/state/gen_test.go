@@ -58,7 +58,7 @@ func (g gen) replica(slot uint16) Replica {
 		Incarnation: g.Uint32N(3), Health: Health(g.IntN(4)),
 		Models: g.names(), Adapters: g.adapters(), Load: NoLoad(),
 		BlockSize: 16 * g.Uint32N(3), CacheTokens: g.Uint32() * g.Uint32N(2),
-		Rate: float32(g.IntN(3)) * 1000.5,
+		Rate: float32(g.IntN(3)) * 1000.5, KV: KVState(g.IntN(3)), Tags: g.IntN(2) > 0,
 	}
 	if g.IntN(4) > 0 {
 		r.Load = g.load()

@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"encoding/hex"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,22 @@ func golden() (a, b *Snapshot) {
 	return a, b
 }
 
+// goldenIndexed adds an index of KV blocks to the states.
+func goldenIndexed() (a, b *Snapshot, whole, delta []Patch) {
+	a, b = golden()
+	a.Pools[0].Replicas[0].KV, a.Pools[0].Replicas[0].Tags = KVComplete, true
+	a.Pools[0].Replicas[1].KV = KVPartial
+	b.Pools[0].Replicas[0].KV = KVPartial
+	b.Pools[1].Replicas[0].Tags = true
+	long := bytes.Repeat([]byte("tags"), 40)
+	whole = []Patch{
+		{"default", []Record{{0x0102030405060708, []byte("node")}, {1, long}, {1<<64 - 1, []byte{}}}},
+		{"old", []Record{{7, []byte("text")}}},
+	}
+	delta = []Patch{{"default", []Record{{1, nil}, {2, []byte("new")}}}, {"empty", []Record{{9, []byte("x")}}}}
+	return a, b, whole, delta
+}
+
 func readGolden(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "v1", name))
@@ -68,6 +85,16 @@ func TestGoldenBytes(t *testing.T) {
 	}
 	f("page0.hex", cut[0])
 	f("page1.hex", cut[1])
+	a, b, whole, delta := goldenIndexed()
+	f("kv-whole.hex", Pages(nil, a, MaxPage, whole...)[0])
+	f("kv-delta.hex", Pages(a, b, MaxPage, delta...)[0])
+	cut = Pages(nil, a, 250, whole...)
+	if len(cut) != 3 {
+		t.Fatalf("%d pages", len(cut))
+	}
+	for i := range cut {
+		f("kv-page"+string(rune('0'+i))+".hex", cut[i])
+	}
 }
 
 func TestGoldenBytesAreRead(t *testing.T) {
@@ -88,4 +115,32 @@ func TestGoldenBytesAreRead(t *testing.T) {
 	if err := v.Load(readGolden(t, "later-minor.hex")); err != nil || !Equal(v.Snapshot(), a) {
 		t.Errorf("page with later fields: %v", err)
 	}
+}
+
+func TestGoldenRecordsAreRead(t *testing.T) {
+	a, b, _, _ := goldenIndexed()
+	long := strings.Repeat("tags", 40)
+	want := map[string]string{"default 72623859790382856": "node", "default 1": long, "default 18446744073709551615": "", "old 7": "text"}
+	f := func(names ...string) {
+		t.Helper()
+		var sink kept
+		v := View{Records: &sink}
+		for _, name := range names {
+			if _, err := v.Apply(readGolden(t, name)); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if !Equal(v.Snapshot(), a) || !maps.Equal(sink.records, want) {
+			t.Errorf("%v read differently: %v", names, sink.records)
+		}
+		apply(t, &v, [][]byte{readGolden(t, "kv-delta.hex")})
+		after := maps.Clone(want)
+		delete(after, "default 1")
+		after["default 2"], after["empty 9"] = "new", "x"
+		if !Equal(v.Snapshot(), b) || !maps.Equal(sink.records, after) {
+			t.Errorf("delta reads differently: %v", sink.records)
+		}
+	}
+	f("kv-whole.hex")
+	f("kv-page0.hex", "kv-page1.hex", "kv-page2.hex")
 }

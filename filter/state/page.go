@@ -1,6 +1,9 @@
 package state
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Version is the major version of the format this package writes and reads.
 const Version = 1
@@ -73,11 +76,12 @@ func AppendSnapshot(dst []byte, s *Snapshot) []byte {
 }
 
 // Pages returns what leads from old to s as pages of at most max bytes, or
-// the whole of s if old is nil. max is at most MaxPage; one replica with all
-// it serves must fit into it. Both snapshots must be of the same epoch, sorted
-// and within the caps.
-func Pages(old, s *Snapshot, max int) [][]byte {
-	w := writer{max: max, header: Header{Epoch: s.Epoch, To: s.Generation}}
+// the whole of s if old is nil, with the KV records that changed in between.
+// max is at most MaxPage; one replica with all it serves must fit into it. Both
+// snapshots must be of the same epoch, sorted and within the caps; patches of
+// pools that s has not are left out.
+func Pages(old, s *Snapshot, max int, kv ...Patch) [][]byte {
+	w := writer{max: max, kv: kv, header: Header{Epoch: s.Epoch, To: s.Generation}}
 	if old == nil {
 		old = &Snapshot{}
 	}
@@ -94,7 +98,8 @@ type writer struct {
 	max    int // bytes of a page; 0 = no limit
 	done   [][]byte
 	page   []byte
-	pool   string // the pool that replicas in the page now belong to
+	pool   string // the pool that replicas and KV records in the page now belong to
+	kv     []Patch
 }
 
 // fit ends the page before the record that begins at mark if that record went
@@ -104,15 +109,30 @@ func (w *writer) fit(mark int, inPool bool) {
 		return
 	}
 	record := w.page[mark:]
-	full := w.page[:mark:mark]
-	binary.LittleEndian.PutUint32(full[headerSize-4:], flagMore)
-	w.done = append(w.done, full)
+	w.page = w.page[:mark:mark]
+	w.turn(inPool, len(record))
+	w.page = append(w.page, record...)
+}
+
+// turn ends the page and begins the next, for about so many bytes.
+func (w *writer) turn(inPool bool, rest int) {
+	binary.LittleEndian.PutUint32(w.page[headerSize-4:], flagMore)
+	w.done = append(w.done, w.page)
 	w.header.Page++
-	w.page = w.header.append(nil)
+	w.page = nil
+	w.grow(headerSize + 8 + len(w.pool) + rest)
+	w.page = w.header.append(w.page)
 	if inPool {
 		w.page = appendPool(w.page, w.pool)
 	}
-	w.page = append(w.page, record...)
+}
+
+// grow makes room for n bytes more, or as many as a page may have.
+func (w *writer) grow(n int) {
+	if w.max > 0 {
+		n = min(n, w.max-len(w.page))
+	}
+	w.page = slices.Grow(w.page, max(n, 0))
 }
 
 // appendPool appends a pool record that names the pool and changes nothing.
@@ -154,10 +174,12 @@ func (w *writer) added(p *Pool) {
 	for i := range p.Replicas {
 		w.replica(&nothing, &p.Replicas[i])
 	}
+	w.records(w.recordsOf(p.Name))
 }
 
 func (w *writer) changed(old, p *Pool) {
-	if EqualPool(old, p) {
+	records := w.recordsOf(p.Name)
+	if len(records) == 0 && EqualPool(old, p) {
 		return
 	}
 	w.poolRecord(old, p)
@@ -174,6 +196,7 @@ func (w *writer) changed(old, p *Pool) {
 			w.replica(before, r)
 		}
 	}
+	w.records(records)
 }
 
 func (w *writer) poolRecord(old, p *Pool) {

@@ -5,18 +5,25 @@ import "strconv"
 // Path is where control answers requests for state.
 const Path = "/v1/state"
 
+// MaxDoubts bounds the replicas that one request casts doubt on.
+const MaxDoubts = 64
+
 // Request is what a poll asks for. Epoch and Gen say what the asker holds; 0
 // and 0 ask for the whole. To and Page, if Page is not 0, ask for a later page
 // of the answer that leads from Gen to To. Pools are the pools wanted, none
 // for all.
+//
+// Doubts are the slots of replicas whose KV index keeps being wrong, by the
+// numbers of Epoch: control should read it anew. At most MaxDoubts are sent.
 type Request struct {
 	Epoch, Gen, To uint64
 	Page           uint32
 	Pools          []string
+	Doubts         []uint16
 }
 
 // Path returns the request as path and query:
-// /v1/state?epoch=E&gen=G[&to=T&page=N][&pool=NAME]...
+// /v1/state?epoch=E&gen=G[&to=T&page=N][&pool=NAME]...[&doubt=SLOT]...
 func (q *Request) Path() string {
 	b := append(make([]byte, 0, 128), Path...)
 	b = append(b, "?epoch="...)
@@ -32,6 +39,10 @@ func (q *Request) Path() string {
 	for _, pool := range q.Pools {
 		b = append(b, "&pool="...)
 		b = appendEscaped(b, pool)
+	}
+	for _, slot := range q.Doubts[:min(len(q.Doubts), MaxDoubts)] {
+		b = append(b, "&doubt="...)
+		b = strconv.AppendUint(b, uint64(slot), 10)
 	}
 	return string(b)
 }

@@ -6,7 +6,9 @@ import "math"
 // allocates; whoever builds a Snapshot keeps to them.
 const (
 	MaxPage     = 1 << 20  // bytes of one page
-	MaxSnapshot = 16 << 20 // bytes of all pages of one snapshot or delta
+	MaxSnapshot = 16 << 20 // bytes of all pages of one snapshot or delta, KV records aside
+	MaxRecords  = 64 << 20 // bytes of all KV records of one answer
+	MaxPayload  = 8 << 10  // bytes of a KV record's payload
 	MaxName     = 1024     // bytes of an address, or the name of a pool, model or adapter
 	MaxPools    = 256
 	MaxReplicas = 4096 // in one pool
@@ -53,6 +55,8 @@ type Replica struct {
 	BlockSize   uint32  // tokens; 0 = unknown
 	CacheTokens uint32  // tokens the KV cache holds; 0 = unknown
 	Rate        float32 // uncached prompt tokens per second; 0 = unknown
+	KV          KVState // of the KV index of this replica
+	Tags        bool    // its KV events carry the session tags that the filter sends
 }
 
 // Health is what control thinks of a replica.
@@ -80,6 +84,17 @@ func (h Health) String() string {
 		return "unknown"
 	}
 }
+
+// KVState is how far the KV index knows what a replica has cached.
+type KVState uint8
+
+// The zero value says that the replica tells nothing, or that it is not known
+// whether it does. A state that this version does not know reads as KVNone.
+const (
+	KVNone     KVState = iota
+	KVPartial          // some blocks that the replica holds may be missing
+	KVComplete         // all are there
+)
 
 // Adapter is a LoRA adapter and how far it is.
 type Adapter struct {

@@ -13,6 +13,7 @@ type table struct {
 	last int   // index of the pool that was named last; -1 = none
 	pool *Pool // that pool, if this page has named it
 	slot int   // last slot seen in it; -1 = none
+	kv   int   // bytes of the KV records so far
 }
 
 // page folds in one page, whose header was read already.
@@ -28,6 +29,10 @@ func (t *table) page(b []byte) error {
 		case pageReplica<<3 | typeBytes:
 			rec := r.record()
 			t.replicaRecord(&rec)
+			r.err = rec.err
+		case pageRecord<<3 | typeBytes:
+			rec := r.record()
+			t.record(&rec)
 			r.err = rec.err
 		case pageDropped<<3 | typeBytes:
 			t.dropPool(&r)
@@ -211,4 +216,18 @@ func (t *table) replicaRecord(r *reader) {
 	}
 	t.pool.Replicas = insert(t.pool.Replicas, at)
 	t.pool.Replicas[at].readNew(r, uint16(slot))
+}
+
+// record looks whether a KV record is in order, and counts it. It is no part
+// of the snapshot.
+func (t *table) record(r *reader) {
+	var record Record
+	if !record.read(r) {
+		return
+	}
+	if t.pool == nil {
+		r.fail("KV record outside a pool")
+		return
+	}
+	t.kv += record.Size()
 }

@@ -2,8 +2,11 @@ package state
 
 // View is a state that pages are folded into. It hands out whole snapshots
 // only: while pages of an answer are under way, and after any error, the one
-// from before stays. The zero View is empty and ready.
+// from before stays. KV records are no part of them; they are handed on. The
+// zero View is empty and ready.
 type View struct {
+	Records Records // is handed the KV records; nil = nobody is
+
 	held [2]Snapshot // the one in force, and the one being built
 	now  int         // index of the one in force
 
@@ -11,6 +14,7 @@ type View struct {
 	header   Header // of the page taken last
 	size     int    // bytes of the pages taken so far
 	table    table
+	pool     string // that the KV record handed over last belongs to
 
 	whole bool // what is held cannot be built upon
 }
@@ -41,8 +45,7 @@ func (v *View) Snapshot() *Snapshot { return &v.held[v.now] }
 func (v *View) Apply(page []byte) (Result, error) {
 	r, err := v.apply(page)
 	if err != nil {
-		v.building = false
-		v.whole = true
+		v.Restart()
 	}
 	return r, err
 }
@@ -58,11 +61,17 @@ func (v *View) apply(page []byte) (Result, error) {
 	if err := v.follow(&h); err != nil {
 		return Partial, err
 	}
-	if v.size += len(page); v.size > MaxSnapshot {
-		return Partial, &CorruptError{What: "too many pages"}
-	}
 	if err := v.table.page(page); err != nil {
 		return Partial, err
+	}
+	if v.size += len(page); v.size-v.table.kv > MaxSnapshot || v.table.kv > MaxRecords {
+		return Partial, &CorruptError{What: "too many pages"}
+	}
+	if v.Records != nil {
+		if h.Whole() && h.Page == 0 {
+			v.Records.Begin()
+		}
+		v.handOver(page)
 	}
 	v.header, v.building = h, h.More
 	if h.More {
@@ -120,11 +129,17 @@ func (v *View) Load(b []byte) error {
 	return nil
 }
 
+// Restart makes Query ask for the whole. The state in force stays until then.
+func (v *View) Restart() {
+	v.building, v.whole = false, true
+}
+
 // Query returns the path to ask for next: the next page of an answer under
 // way, what follows the generation in force, or the whole. pools are the
-// pools wanted, none for all; asking for others than before needs a new View.
-func (v *View) Query(pools []string) string {
-	q := Request{Pools: pools}
+// pools wanted, none for all; asking for others than before needs a Restart.
+// doubts are slots, see [Request].
+func (v *View) Query(pools []string, doubts ...uint16) string {
+	q := Request{Pools: pools, Doubts: doubts}
 	now := v.Snapshot()
 	switch {
 	case v.building:

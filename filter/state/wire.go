@@ -19,6 +19,13 @@ func appendVarint(dst []byte, num, v uint64) []byte {
 	return binary.AppendUvarint(dst, v)
 }
 
+func appendBool(dst []byte, num uint64, b bool) []byte {
+	if b {
+		return appendVarint(dst, num, 1)
+	}
+	return appendVarint(dst, num, 0)
+}
+
 func appendFloat(dst []byte, num uint64, f float32) []byte {
 	dst = binary.AppendUvarint(dst, num<<3|typeFixed32)
 	return binary.LittleEndian.AppendUint32(dst, math.Float32bits(f))
@@ -107,6 +114,17 @@ func (r *reader) number(max uint64, what string) uint64 {
 		r.fail(what)
 		return 0
 	}
+	return v
+}
+
+// fixed64 reads 8 bytes, little-endian.
+func (r *reader) fixed64() uint64 {
+	if len(r.b)-r.pos < 8 {
+		r.fail("field cut off")
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(r.b[r.pos:])
+	r.pos += 8
 	return v
 }
 

@@ -18,12 +18,9 @@ func (p *Publisher) serveReplay() {
 		if err != nil {
 			return
 		}
-		client, from, ok := parseReplay(msg.Frames)
-		if !ok {
-			continue // an engine ignores what it does not understand
-		}
-		if p.replay(client, from) != nil {
-			return
+		// An engine ignores what it does not understand.
+		if client, from, ok := parseReplay(msg.Frames); ok {
+			_ = p.replay(client, from) // a client that left is no reason to fail the next one
 		}
 	}
 }
