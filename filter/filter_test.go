@@ -25,6 +25,12 @@ type proxy struct {
 
 func newProxy(t *testing.T, replicas, workers int, config string) *proxy {
 	t.Helper()
+	return newProxyOf(t, replicas, workers, config, func(p *proxy) hostsim.Upstream { return p.whole(1) })
+}
+
+// newProxyOf is a proxy with a control of its own.
+func newProxyOf(t *testing.T, replicas, workers int, config string, control func(p *proxy) hostsim.Upstream) *proxy {
+	t.Helper()
 	p := &proxy{t: t}
 	for i := range replicas {
 		p.replicas = append(p.replicas, "10.0.0."+strconv.Itoa(i+1)+":8000")
@@ -35,6 +41,7 @@ func newProxy(t *testing.T, replicas, workers int, config string) *proxy {
 			{Remove: "x-gateway-destination-endpoint"}, {Remove: "x-warmlane-pool"}, {Remove: "x-warmlane-work"},
 			{Append: "x-gateway-destination-endpoint", FilterState: "wasm.warmlane.destination"},
 			{Append: "x-warmlane-pool", FilterState: "wasm.warmlane.pool"},
+			{Overwrite: "content-length", FilterState: "wasm.warmlane.length"},
 		},
 	})
 	if err != nil {
@@ -42,7 +49,7 @@ func newProxy(t *testing.T, replicas, workers int, config string) *proxy {
 	}
 	t.Cleanup(func() { host.Close() })
 	p.host = host
-	p.control = p.whole(1)
+	p.control = control(p)
 	host.SetUpstream("control", func(r *hostsim.UpstreamRequest) hostsim.Reply { return p.control(r) })
 	host.Advance(2 * time.Second)
 	return p

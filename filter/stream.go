@@ -10,12 +10,15 @@ import (
 )
 
 // stream translates one exchange: callbacks into events, verdicts into calls.
-// It never pauses: the native buffer filter behind it holds the request back.
+// The native buffer filter behind it holds the request back; it pauses itself
+// only at the end of the body, to wait for the tokens of the prompt.
 type stream struct {
 	plugin   *plugin
+	id       uint32
 	exchange *exchange.Exchange
 	headers  abi.Pairs
 	replied  bool
+	waiting  bool // for a call to be answered
 }
 
 // OnRequestHeaders implements abi.Stream.
@@ -54,7 +57,10 @@ func (s *stream) OnResponseHeaders(_ int, end bool) types.Action {
 // OnResponseBody implements abi.Stream.
 func (s *stream) OnResponseBody(size int, end bool) types.Action {
 	if s.exchange.ReadsResponseBody() && size > 0 {
-		s.exchange.ResponseBody(chunk(abi.ResponseBody, size))
+		skip := s.exchange.SkipsResponse(size)
+		if bytes, err := abi.Buffer(abi.ResponseBody, skip, size-skip); err == nil {
+			s.exchange.ResponseBody(bytes)
+		}
 	}
 	if end {
 		s.exchange.ResponseEnd()
@@ -82,6 +88,9 @@ func (s *stream) OnDone() bool { return true }
 // that was never logged is settled here.
 func (s *stream) OnDelete() {
 	s.exchange.Settle(noDetails)
+	if s.waiting {
+		s.plugin.forget(s)
+	}
 	s.plugin.free = append(s.plugin.free, s)
 }
 
@@ -135,6 +144,9 @@ func (s *stream) act(m abi.MapType, v *exchange.Verdict) types.Action {
 	if v.Reply != nil && !s.replied {
 		s.replied = true
 		return s.reply(v.Reply)
+	}
+	if v.Call != nil {
+		return s.call(m, v.Call)
 	}
 	return types.ActionContinue
 }

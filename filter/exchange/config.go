@@ -27,8 +27,29 @@ type Config struct {
 type PoolConfig struct {
 	Name    string
 	Models  []string // models beside those the replicas say they serve
-	Cluster string   // Envoy's name of the pool's cluster
+	Cluster string   // Envoy's name of the pool's cluster, for calls to a replica
+
+	KVEvents          bool    // control follows the KV events of its replicas
+	Tokenize          string  // "ask", "learned" or "off": where the tokens of a text come from
+	TokenizeTimeoutMS int64   // how long a request waits for its tokens
+	TierWeight        float64 // of a block that is not on the GPU but in a lower tier
+	Budget            TokenizeBudget
 }
+
+// TokenizeBudget bounds the calls to /tokenize that learn prompts whose
+// requests have left, in each worker.
+type TokenizeBudget struct {
+	CallsPerS float64
+	InFlight  int
+	MaxBytes  int64 // the longest body kept for a call of either kind
+}
+
+// Where the tokens of a prompt that is text come from.
+const (
+	tokenizeAsk     = "ask"     // a replica, while the request is held
+	tokenizeLearned = "learned" // what was learned of earlier prompts
+	tokenizeOff     = "off"     // nowhere: only prompts given as token ids are looked up
+)
 
 // ControlConfig says where the control service is. An empty Cluster means
 // that there is none; requests are then left to Envoy's balancer.
@@ -109,7 +130,7 @@ func ParseConfig(data []byte) (*Config, error) {
 func (c *Config) fields() object {
 	return object{
 		"role":          {"\"route\"", oneOf(&c.Role, "route")},
-		"pools":         {"an array of pools", list(&c.Pools, (*PoolConfig).fields)},
+		"pools":         {"an array of pools", list(&c.Pools, newPoolConfig, (*PoolConfig).fields)},
 		"control":       {"an object", c.Control.fields().parse},
 		"routing":       {"an object", c.Routing.fields().parse},
 		"piggyback":     {"an object", c.Piggyback.fields().parse},
@@ -125,7 +146,45 @@ func (p *PoolConfig) fields() object {
 		"name":    {"1 to 64 letters, digits, '-', '_' or '.'", name(&p.Name)},
 		"models":  {"an array of model names", texts(&p.Models)},
 		"cluster": {"a cluster name", text(&p.Cluster)},
+
+		"kv_events":           {"true or false", boolean(&p.KVEvents)},
+		"tokenize":            {"\"ask\", \"learned\" or \"off\"", oneOf(&p.Tokenize, tokenizeAsk, tokenizeLearned, tokenizeOff)},
+		"tokenize_timeout_ms": {"1 to 10000", integer(&p.TokenizeTimeoutMS, 1, 10000)},
+		"tokenize_budget":     {"an object", p.Budget.fields().parse},
+		"tier_weight":         {"0 to 1", number(&p.TierWeight, 0, 1)},
 	}
+}
+
+func (b *TokenizeBudget) fields() object {
+	return object{
+		"calls_per_s": {"0 to 1000", number(&b.CallsPerS, 0, 1000)},
+		"in_flight":   {"1 to 16", integer(&b.InFlight, 1, maxJobs)},
+		"max_bytes":   {"1024 to 4194304", integer(&b.MaxBytes, 1<<10, 4<<20)},
+	}
+}
+
+func newPoolConfig() PoolConfig {
+	return PoolConfig{
+		TokenizeTimeoutMS: 100, TierWeight: 0.5,
+		Budget: TokenizeBudget{CallsPerS: 10, InFlight: 2, MaxBytes: 1 << 20},
+	}
+}
+
+// settle fills in what depends on other keys and refuses what does not fit
+// together.
+func (p *PoolConfig) settle(path string) error {
+	switch {
+	case p.Tokenize == "" && p.KVEvents:
+		p.Tokenize = tokenizeLearned
+	case p.Tokenize == "":
+		p.Tokenize = tokenizeOff
+	case p.Tokenize != tokenizeOff && !p.KVEvents:
+		return errors.New(path + ".tokenize: " + strconv.Quote(p.Tokenize) + " without kv_events; allowed: \"off\", or kv_events: true")
+	}
+	if p.Tokenize == tokenizeAsk && p.Cluster == "" {
+		return errors.New(path + ".tokenize: \"ask\" without cluster; allowed: with the name of the pool's cluster as cluster")
+	}
+	return nil
 }
 
 func (c *ControlConfig) fields() object {
@@ -176,6 +235,9 @@ func (h *HeaderConfig) fields() object {
 // check holds what no single field can see.
 func (c *Config) check() error {
 	for i, p := range c.Pools {
+		if err := c.Pools[i].settle("pools[" + strconv.Itoa(i) + "]"); err != nil {
+			return err
+		}
 		path := "pools[" + strconv.Itoa(i) + "].name"
 		if p.Name == "" {
 			return errors.New(path + ": missing; allowed: 1 to 64 letters, digits, '-', '_' or '.'")

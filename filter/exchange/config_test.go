@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -20,7 +21,10 @@ func TestParseConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := defaults()
-	want.Pools = []PoolConfig{{Name: "chat", Cluster: "outbound|80||llm", Models: []string{"org/base-7b"}}, {Name: "b"}}
+	chat, b := newPoolConfig(), newPoolConfig()
+	chat.Name, chat.Cluster, chat.Models = "chat", "outbound|80||llm", []string{"org/base-7b"}
+	b.Name, chat.Tokenize, b.Tokenize = "b", "off", "off"
+	want.Pools = []PoolConfig{chat, b}
 	want.Control = ControlConfig{"warmlane_control", "ctl", "s", 2000}
 	want.Routing = RoutingConfig{0.5, 0, 1, 1, 1, 100, 0}
 	want.Piggyback = PiggybackConfig{Explain: true}
@@ -38,12 +42,42 @@ func sameConfig(a, b Config) bool {
 	}
 	for i, p := range a.Pools {
 		q := b.Pools[i]
-		if p.Name != q.Name || p.Cluster != q.Cluster || strings.Join(p.Models, ",") != strings.Join(q.Models, ",") {
+		if strings.Join(p.Models, ",") != strings.Join(q.Models, ",") {
+			return false
+		}
+		p.Models, q.Models = nil, nil
+		if !reflect.DeepEqual(p, q) {
 			return false
 		}
 	}
 	return a.Role == b.Role && a.Control == b.Control && a.Routing == b.Routing && a.Piggyback == b.Piggyback &&
 		a.Metrics == b.Metrics && a.Headers == b.Headers && a.UnknownModel == b.UnknownModel && a.NoReplica == b.NoReplica
+}
+
+func TestParseConfigTokens(t *testing.T) {
+	f := func(pool string, want func(p *PoolConfig)) {
+		t.Helper()
+		c, err := ParseConfig([]byte(`{"pools":[{"name":"a",` + pool + `}]}`))
+		if err != nil {
+			t.Errorf("%s: %v", pool, err)
+			return
+		}
+		p := newPoolConfig()
+		p.Name, p.Tokenize = "a", "off"
+		want(&p)
+		if !reflect.DeepEqual(c.Pools[0], p) {
+			t.Errorf("%s: got %+v, want %+v", pool, c.Pools[0], p)
+		}
+	}
+	f(`"kv_events":false`, func(*PoolConfig) {})
+	f(`"tokenize":"off"`, func(*PoolConfig) {})
+	f(`"kv_events":true`, func(p *PoolConfig) { p.KVEvents, p.Tokenize = true, "learned" })
+	f(`"kv_events":true,"tokenize":"off"`, func(p *PoolConfig) { p.KVEvents = true })
+	f(`"tokenize":"ask","kv_events":true,"cluster":"c","tokenize_timeout_ms":1,"tier_weight":0,"tokenize_budget":{"calls_per_s":0,"in_flight":16,"max_bytes":1024}`,
+		func(p *PoolConfig) {
+			p.KVEvents, p.Tokenize, p.Cluster, p.TokenizeTimeoutMS, p.TierWeight = true, "ask", "c", 1, 0
+			p.Budget = TokenizeBudget{0, 16, 1024}
+		})
 }
 
 func TestParseConfigDefault(t *testing.T) {
@@ -78,7 +112,15 @@ func TestParseConfigRefuses(t *testing.T) {
 	f(`{"pools":[{}]}`, "pools[0].name: missing")
 	f(`{"pools":[{"name":"a b"}]}`, "pools[0].name", "letters")
 	f(`{"pools":[{"name":"a","models":["x",""]}]}`, "pools[0].models[1]", "1 to 256")
-	f(`{"pools":[{"name":"a","weight":1}]}`, "pools[0].weight: unknown key", "cluster, models, name")
+	f(`{"pools":[{"name":"a","weight":1}]}`, "pools[0].weight: unknown key", "cluster, kv_events, models, name")
+	f(`{"pools":[{"name":"a","tokenize":"learned"}]}`, "pools[0].tokenize", `"learned" without kv_events`, `"off"`)
+	f(`{"pools":[{"name":"a"},{"name":"b","tokenize":"ask","cluster":"c"}]}`, "pools[1].tokenize", `"ask" without kv_events`)
+	f(`{"pools":[{"name":"a","tokenize":"ask","kv_events":true}]}`, "pools[0].tokenize", `"ask" without cluster`)
+	f(`{"pools":[{"name":"a","tokenize":"guess"}]}`, "pools[0].tokenize", `"ask", "learned" or "off"`)
+	f(`{"pools":[{"name":"a","tokenize_timeout_ms":0}]}`, "pools[0].tokenize_timeout_ms", "1 to 10000")
+	f(`{"pools":[{"name":"a","tokenize_budget":{"in_flight":17}}]}`, "pools[0].tokenize_budget.in_flight", "1 to 16")
+	f(`{"pools":[{"name":"a","tokenize_budget":{"bytes":1}}]}`, "pools[0].tokenize_budget.bytes: unknown key", "calls_per_s, in_flight, max_bytes")
+	f(`{"pools":[{"name":"a","tier_weight":1.5}]}`, "pools[0].tier_weight", "0 to 1")
 	f(`{"control":{"timeout_ms":10}}`, "control.timeout_ms: 10", "1000 to 300000")
 	f(`{"control":{"timeout_ms":1500.5}}`, "control.timeout_ms")
 	f(`{"routing":{"candidates":4}}`, "routing.candidates: 4", "1 to 3")

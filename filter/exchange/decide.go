@@ -21,17 +21,33 @@ func (e *Exchange) decide(v *Verdict) {
 	model := request.Model.Bytes()
 	p, found := w.poolOf(model)
 	e.pool, e.series = p, p.series.of(model)
+	if p.precise == nil {
+		e.drop()
+	}
 	if !found && w.config.UnknownModel == "reject" && w.knowsModels() {
 		e.refuse(v, 404, UnknownModel, "The model `"+string(model)+"` does not exist.", "model")
 		return
 	}
-	e.choose(request)
-	if e.choice.N == 0 && w.config.NoReplica == "reject" {
+	if p.precise != nil && e.prepare(request) {
+		e.ask(v)
+		return
+	}
+	e.place(v)
+}
+
+// place chooses a replica and names it.
+func (e *Exchange) place(v *Verdict) {
+	r := e.scanner.Request()
+	e.choose(r)
+	if e.pool.precise != nil && !e.teaches(r) {
+		e.drop()
+	}
+	if e.choice.N == 0 && e.worker.config.NoReplica == "reject" {
 		e.refuse(v, 503, NoReplica, "No replica is known to be healthy.", "")
 		return
 	}
 	e.name(v)
-	e.explained = e.head.explain && w.config.Piggyback.Explain
+	e.explained = e.head.explain && e.worker.config.Piggyback.Explain
 }
 
 // read closes the scanner and counts what was wrong with the body. That is the
@@ -52,25 +68,37 @@ func (e *Exchange) read() *openai.Request {
 func (e *Exchange) choose(request *openai.Request) {
 	matched := e.lookUp(request)
 	q := route.Query{
-		Model: request.Model.Bytes(), Prompt: e.promptTokens(request), Matched: matched,
-		Tree: e.tree, Stream: request.Stream,
+		Model: request.Model.Bytes(), Matched: matched, Tree: e.tree, Stream: request.Stream,
+	}
+	if p := e.pool.precise; p != nil && e.solve(request, matched) {
+		e.youngest(matched)
+		p.merge(e.pool.router, &e.known, matched, e.sentAt)
+		q.Precise, q.Prompt = true, e.known.prompt
+	} else {
+		for slot := range matched {
+			matched[slot] /= bytesPerToken
+		}
+		q.Prompt = e.promptTokens(request)
 	}
 	if e.tree {
-		q.Ring = e.chain.RingHash(e.namespace)
+		q.Ring = e.prompt.RingHash(e.namespace)
 	}
-	e.place(&q)
+	e.route(&q)
 	e.choice.N = min(e.choice.N, e.worker.config.Routing.Candidates)
 	if e.choice.N > 0 {
 		e.named = int(e.choice.Order[0])
 		e.record(e.named)
+		if q.Precise {
+			e.known.claimed = e.pool.precise.slots[e.named].held
+		}
 	}
 	e.count()
 }
 
-// place has the router choose. If a worker with newer state has written the
+// route has the router choose. If a worker with newer state has written the
 // ledger meanwhile, that state is taken over, for this request only if it
 // could not be placed without.
-func (e *Exchange) place(q *route.Query) {
+func (e *Exchange) route(q *route.Query) {
 	w, p := e.worker, e.pool
 	p.router.Choose(q, e.sentAt, w.env.Dice(), &e.choice, &e.ticket)
 	if !p.behind(e.choice.Generation) {
@@ -82,7 +110,8 @@ func (e *Exchange) place(q *route.Query) {
 	}
 }
 
-// lookUp asks the text index how much of the prompt each replica holds.
+// lookUp asks the text index how much of the prompt, in bytes, each replica was
+// sent.
 func (e *Exchange) lookUp(request *openai.Request) []uint32 {
 	p := e.pool
 	matched := p.matched[:min(len(p.matched), p.router.Slots())]
@@ -96,11 +125,8 @@ func (e *Exchange) lookUp(request *openai.Request) []uint32 {
 	for slot := range warm {
 		warm[slot] = p.replica(slot)
 	}
-	if err := e.worker.index.Lookup(&e.chain, e.namespace, warm, matched, e.sentAt); err != nil {
+	if err := e.worker.index.Lookup(&e.prompt.Chain, e.namespace, warm, matched, e.sentAt); err != nil {
 		clear(matched)
-	}
-	for slot := range matched {
-		matched[slot] /= bytesPerToken
 	}
 	return matched
 }
@@ -133,13 +159,13 @@ func (e *Exchange) promptTokens(r *openai.Request) uint32 {
 func (e *Exchange) record(slot int) {
 	if e.tree && slot >= 0 && e.pool.router.Key(slot) != 0 {
 		// An index that cannot be written costs a warm hit, not the request.
-		_ = e.worker.index.Record(&e.chain, e.namespace, e.pool.replica(slot))
+		_ = e.worker.index.Record(&e.prompt.Chain, e.namespace, e.pool.replica(slot))
 	}
 }
 
 func (e *Exchange) withdraw(slot int) {
 	if e.tree && slot >= 0 {
-		_ = e.worker.index.Withdraw(&e.chain, e.namespace, e.pool.router.Key(slot))
+		_ = e.worker.index.Withdraw(&e.prompt.Chain, e.namespace, e.pool.router.Key(slot))
 	}
 }
 
@@ -150,6 +176,10 @@ func (e *Exchange) name(v *Verdict) {
 	if len(s.order) > 0 {
 		v.property(destinationProperty, s.order)
 	}
+	if e.known.text != 0 {
+		s.session = appendSession(s.session[:0], e.known.text)
+		v.property(sessionProperty, s.session)
+	}
 	if len(e.worker.config.Pools) > 0 { // routes may match it; nobody matches one that has no name
 		v.property(poolProperty, e.pool.name)
 	}
@@ -158,7 +188,10 @@ func (e *Exchange) name(v *Verdict) {
 // count adds the decision to the metrics.
 func (e *Exchange) count() {
 	t, c, s := e.worker.tally, &e.choice, e.pool.series
-	t.add(e.series.decisions[c.Branch], 1)
+	if e.known.fallback != route.NoHealthyWorker {
+		t.add(e.series.decisions[1][e.known.fallback], 1)
+	}
+	t.add(e.series.decisions[e.tier()-1][c.Branch], 1)
 	t.observe(s.candidates, int64(c.Candidates))
 	for f, n := range c.Dropped {
 		t.add(s.dropped[f], uint64(n))
@@ -173,6 +206,24 @@ func (e *Exchange) count() {
 	if c.Load.At > 0 {
 		t.observe(s.loadAge, max(e.sentAt-c.Load.At, 0))
 	}
+}
+
+// tier is the one that decided.
+func (e *Exchange) tier() int {
+	if e.known.precise && e.choice.Branch != route.NoHealthyWorker {
+		return 2
+	}
+	return 1
+}
+
+// appendSession writes the tag by which an engine's events name the prompt.
+func appendSession(b []byte, text uint64) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, "wl1-"...)
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, hex[text>>shift&15])
+	}
+	return b
 }
 
 // refuse answers the client instead of a replica.

@@ -13,6 +13,7 @@ const (
 	idle phase = iota
 	passing
 	reading
+	asking
 	sent
 	answering
 	settled
@@ -26,8 +27,17 @@ type Exchange struct {
 	answer responseHead
 
 	scanner openai.Scanner
-	chain   prefix.Chain
+	prompt  prompt
 	first   openai.FirstToken
+
+	known    knowledge   // of the prompt's tokens, if the pool has KV events
+	keep     int64       // how much of the body is kept at most
+	body     []byte      // as far as it is kept; nil = not
+	overflow bool        // it was too much to be kept
+	tail     openai.Tail // of the answer ...
+	counted  bool        // ... if its usage is wanted
+	usage    openai.Usage
+	used     bool // usage was found
 
 	pool      *pool
 	series    *modelSeries
@@ -39,6 +49,7 @@ type Exchange struct {
 	replied   bool
 
 	sentAt, firstAt int64 // ms; 0 = not yet
+	askedAt, askMS  int64 // when the tokens were asked for, and how long that took
 	report          route.Report
 	reported        bool
 	ended           bool
@@ -51,6 +62,9 @@ type Exchange struct {
 // NewExchange returns an exchange that is ready for its first event.
 func (w *Worker) NewExchange() *Exchange {
 	e := &Exchange{worker: w}
+	if w.tier2 != nil {
+		e.prompt.keep = &w.tier2.kept
+	}
 	e.Reset()
 	return e
 }
@@ -62,6 +76,18 @@ func (e *Exchange) Reset() {
 	e.ticket, e.choice.N = route.Ticket{}, 0 // Choose fills in the rest
 	e.sentAt, e.firstAt, e.answeredLen = 0, 0, 0
 	e.answer, e.reason = responseHead{}, NoReason
+	e.known, e.counted, e.used = knowledge{}, false, false
+	e.askedAt, e.askMS = 0, 0
+	e.drop()
+}
+
+// drop gives back what was kept of the request.
+func (e *Exchange) drop() {
+	e.prompt.drop()
+	if e.body != nil {
+		e.worker.tier2.kept.release(e.body)
+		e.body = nil
+	}
 }
 
 // RequestHeaders is the first event. end says that no body follows.
@@ -81,7 +107,15 @@ func (e *Exchange) RequestHeaders(h Headers, end bool) *Verdict {
 		v.add(askLoadHeader, textFormat)
 	}
 	e.phase = reading
-	e.scanner.Reset(e.head.dialect.kind(), &e.chain)
+	e.keep, e.overflow = 0, false
+	if !w.indexed() {
+		e.scanner.Reset(e.head.dialect.kind(), &e.prompt.Chain)
+		return v
+	}
+	e.scanner.Reset(e.head.dialect.kind(), &e.prompt)
+	if e.head.dialect != byLoad && !e.head.encoded {
+		e.keep = w.keeps(e.head.session, w.env.Now())
+	}
 	return v
 }
 
@@ -110,6 +144,9 @@ func (e *Exchange) RequestBody(chunk []byte, end bool) *Verdict {
 	}
 	if len(chunk) > 0 && !e.head.encoded {
 		e.scanner.Write(chunk)
+		if e.keep > 0 {
+			e.keepBody(chunk)
+		}
 	}
 	if end {
 		e.phase = sent
@@ -118,8 +155,18 @@ func (e *Exchange) RequestBody(chunk []byte, end bool) *Verdict {
 	return v
 }
 
+// keepBody adds to the body that may have to be sent to /tokenize.
+func (e *Exchange) keepBody(chunk []byte) {
+	var ok bool
+	if e.body, ok = e.worker.tier2.kept.append(e.body, chunk, int(e.keep)); !ok {
+		e.keep, e.overflow = 0, true
+	}
+}
+
 // ReadsResponse says whether the answer's head is wanted.
-func (e *Exchange) ReadsResponse() bool { return e.phase == reading || e.phase == sent }
+func (e *Exchange) ReadsResponse() bool {
+	return e.phase == reading || e.phase == asking || e.phase == sent
+}
 
 // ResponseHeaders takes the answer's head. upstream gives the address of the
 // replica that answered, as Envoy prints it, empty when Envoy or a filter
@@ -165,6 +212,22 @@ func (e *Exchange) takeHead(v *Verdict, upstream func() []byte) {
 	if e.answer.stream = e.answer.stream && e.answer.status == 200; e.answer.stream {
 		e.first.Reset()
 	}
+	if e.pool.indexed() && e.answer.status == 200 {
+		e.takeIn(v)
+	}
+}
+
+// takeIn is about a request that a replica has taken in: its tokens may be worth
+// a call, and what the answer says of them is worth reading.
+func (e *Exchange) takeIn(v *Verdict) {
+	r := e.scanner.Request()
+	e.learn(v, r, e.worker.env.Now())
+	if e.body != nil {
+		e.worker.tier2.kept.spend(e.body)
+		e.body = nil
+	}
+	e.counted = e.head.dialect != byLoad && !e.ended && !e.answer.encoded && (!e.answer.stream || r.StreamIncludeUsage)
+	e.tail.Reset()
 }
 
 // address is that of the replica named first.
@@ -225,14 +288,31 @@ func (e *Exchange) load() *route.Report {
 }
 
 // ReadsResponseBody says whether the answer's bytes are wanted: those of a
-// stream until its first token.
+// stream until its first token, and all where they end with a count of tokens.
 func (e *Exchange) ReadsResponseBody() bool {
-	return e.phase == answering && e.answer.stream && e.firstAt == 0
+	return e.phase == answering && (e.counted || e.awaitsFirst())
+}
+
+func (e *Exchange) awaitsFirst() bool { return e.answer.stream && e.firstAt == 0 }
+
+// SkipsResponse is how many of the next bytes of the answer need not be given to
+// ResponseBody, if there are so many in a row.
+func (e *Exchange) SkipsResponse(size int) int {
+	if e.awaitsFirst() {
+		return 0
+	}
+	return max(size-openai.TailBytes, 0)
 }
 
 // ResponseBody takes the next bytes of the answer.
 func (e *Exchange) ResponseBody(chunk []byte) {
-	if !e.ReadsResponseBody() || !e.first.Write(chunk) {
+	if !e.ReadsResponseBody() {
+		return
+	}
+	if e.counted {
+		e.tail.Write(chunk)
+	}
+	if !e.awaitsFirst() || !e.first.Write(chunk) {
 		return
 	}
 	e.firstAt = e.worker.env.Now()

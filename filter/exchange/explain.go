@@ -6,7 +6,7 @@ import "strconv"
 // that tokens were estimated from bytes.
 func (s *scratch) decisionOf(e *Exchange) []byte {
 	c := &e.choice
-	b := append(s.decision[:0], "tier=1, branch="...)
+	b := append(appendItem(s.decision[:0], "tier=", int64(e.tier())), ", branch="...)
 	b = append(b, c.Branch.String()...)
 	if e.named >= 0 {
 		b = append(b, `, replica="`...)
@@ -15,7 +15,9 @@ func (s *scratch) decisionOf(e *Exchange) []byte {
 	}
 	b = appendItem(b, ", matched=", int64(c.Matched))
 	b = appendItem(b, ", prompt=", int64(c.Prompt))
-	b = append(b, ", est"...)
+	if e.tier() == 1 {
+		b = append(b, ", est"...)
+	}
 	b = appendItem(b, ", candidates=", int64(c.Candidates))
 	b = append(b, ", queue_ms=0"...)
 	s.decision = b
@@ -83,6 +85,12 @@ func appendDecimal(b []byte, f float64) []byte {
 		}
 	}
 	return b
+}
+
+// lengthOf writes the length of a body.
+func (s *scratch) lengthOf(n int64) []byte {
+	s.length = strconv.AppendInt(s.length[:0], n, 10)
+	return s.length
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

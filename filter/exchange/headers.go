@@ -15,6 +15,9 @@ const (
 	// ReasonHeader says on every reply of the filter's own why there is one.
 	ReasonHeader = "x-warmlane-reason"
 
+	// sessionHeader is what an engine hands on with its KV events.
+	sessionHeader = "x-session-id"
+
 	askLoadHeader    = "endpoint-load-metrics-format"
 	loadReportHeader = "endpoint-load-metrics"
 	loadBinaryHeader = "endpoint-load-metrics-bin"
@@ -30,6 +33,11 @@ const (
 	destinationProperty = "warmlane.destination"
 	poolProperty        = "warmlane.pool"
 	logProperty         = "warmlane.log"
+	// sessionProperty becomes x-session-id, if the client has sent none.
+	sessionProperty = "warmlane.session"
+	// lengthProperty becomes content-length: Envoy counts the body of a request
+	// that was held twice if the client had sent no length.
+	lengthProperty = "warmlane.length"
 )
 
 // dialect is how a request is read.
@@ -49,6 +57,7 @@ type requestHead struct {
 	encoded   bool // the body is compressed, so it cannot be read
 	explain   bool
 	askedLoad bool // the client itself asked for load reports
+	session   bool // the client has a session of its own
 	id        [64]byte
 	idLen     int
 }
@@ -73,6 +82,8 @@ func (r *requestHead) read(h Headers, names *HeaderConfig, v *Verdict) {
 			r.idLen = copy(r.id[:], value)
 		case askLoadHeader:
 			r.askedLoad = true
+		case sessionHeader:
+			r.session = len(value) > 0
 		default:
 			r.readClient(name, value, names, v)
 		}
@@ -133,6 +144,7 @@ type responseHead struct {
 	status   int
 	first    bool // Envoy says that it is the first replica asked
 	stream   bool // an event stream
+	encoded  bool // the body is compressed
 	report   []byte
 	binary   bool // report is the protobuf form
 	reported bool // there was a report, under either name
@@ -162,6 +174,8 @@ func (r *responseHead) read(h Headers) {
 			r.status = atoi(value)
 		case "content-type":
 			r.stream = bytes.HasPrefix(value, []byte("text/event-stream"))
+		case "content-encoding":
+			r.encoded = len(value) > 0 && !bytes.EqualFold(value, []byte("identity"))
 		case attemptHeader:
 			r.first = string(value) == "1"
 		case loadReportHeader:

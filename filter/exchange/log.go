@@ -38,8 +38,11 @@ func (s *scratch) logOf(e *Exchange, now int64, outcome Outcome) []byte {
 
 func (e *Exchange) appendDecision(b []byte) []byte {
 	c := &e.choice
-	b = appendNumber(b, "tier", 1)
+	b = appendNumber(b, "tier", int64(e.tier()))
 	b = appendText(b, "branch", []byte(c.Branch.String()))
+	if e.pool.precise != nil {
+		b = e.appendKnown(b)
+	}
 	if e.named >= 0 {
 		b = appendText(b, "replica", e.pool.router.Address(e.named))
 	}
@@ -51,6 +54,30 @@ func (e *Exchange) appendDecision(b []byte) []byte {
 	}
 	b = appendNumber(b, "queue_ms", 0)
 	return e.appendLoad(b)
+}
+
+// appendKnown writes what tier 2 had to do with the decision.
+func (e *Exchange) appendKnown(b []byte) []byte {
+	k := &e.known
+	b = appendText(b, "tokenize", []byte(sourceNames[k.source]))
+	if k.fallback != route.NoHealthyWorker {
+		b = appendText(b, "fallback", []byte(k.fallback.String()))
+	}
+	if e.askedAt != 0 {
+		b = appendNumber(b, "tokenize_ms", e.askMS)
+	}
+	b = appendNumber(b, "predicted", int64(e.predicted()))
+	if !e.used {
+		return b
+	}
+	b = appendNumber(b, "prompt_tokens", e.usage.Prompt)
+	if e.usage.Completion >= 0 {
+		b = appendNumber(b, "completion_tokens", e.usage.Completion)
+	}
+	if e.usage.Cached >= 0 {
+		b = appendNumber(b, "cached", e.usage.Cached)
+	}
+	return b
 }
 
 // appendLoad writes what was known of the chosen replica's load.

@@ -63,11 +63,11 @@ func refusal(path string, v json.Value, allowed string) error {
 	return errors.New(path + ": " + raw + " is not allowed; allowed: " + allowed)
 }
 
-// list reads an array of objects into dst.
-func list[T any](dst *[]T, fields func(*T) object) func(string, json.Value) error {
+// list reads an array of objects, each of which begins as start, into dst.
+func list[T any](dst *[]T, start func() T, fields func(*T) object) func(string, json.Value) error {
 	return func(path string, v json.Value) error {
 		return each(path, v, func(at string, e json.Value) error {
-			var item T
+			item := start()
 			err := fields(&item).parse(at, e)
 			*dst = append(*dst, item)
 			return err

@@ -9,8 +9,14 @@ import (
 // a replica names, so that made-up names grow nothing.
 const otherModel = "other"
 
-// branches is how many branches package route knows.
-const branches = int(route.CacheMissMinLoad) + 1
+// branches are the ones of each tier, tier 1 first.
+var branches = [...][]route.Branch{
+	{route.NoHealthyWorker, route.NoTree, route.LoadBalanceOverride, route.CacheHit, route.CacheMissMinLoad},
+	{
+		route.KVHit, route.KVMissMinLoad, route.LoadBalanceOverride,
+		route.FallbackNoIndex, route.FallbackUnsupported, route.FallbackTokenizeFailed,
+	},
+}
 
 // scorers name the parts of a route.Scores, in its order.
 var scorers = [...]string{"prefix", "owed", "busy", "foreign"}
@@ -45,10 +51,12 @@ type modelSeries struct {
 	model     string
 	requests  map[uint16]*Metric // by the client's status
 	outcomes  [outcomeCount]*Metric
-	decisions [branches]*Metric
+	decisions [len(branches)][route.NumBranches]*Metric // by tier - 1
 	duration  *Metric
 	ttft      *Metric
 	matched   *Metric
+	missed    *Metric // tokens by which the match was wrong
+	unsaid    *Metric // answers without a usage
 }
 
 // poolSeries holds the metrics of one pool.
@@ -64,6 +72,9 @@ type poolSeries struct {
 	misses     *Metric
 	loadAge    *Metric
 	inFlight   []*Metric // by slot
+	errors     []*Metric // by slot: tokens by which the match was wrong
+	tokenize   [callOutcomes]*Metric
+	tokenizeMS [callOutcomes]*Metric
 }
 
 func newPoolSeries(t *Tally, pool string, most int) *poolSeries {
@@ -79,6 +90,10 @@ func newPoolSeries(t *Tally, pool string, most int) *poolSeries {
 	for s := range p.scores {
 		p.scores[s] = t.metric(Histogram, seriesName("warmlane_score_permille", "pool", pool, "scorer", scorers[s]))
 	}
+	for o, name := range callOutcomeNames {
+		p.tokenize[o] = t.metric(Counter, seriesName("warmlane_tokenize_total", "pool", pool, "outcome", name))
+		p.tokenizeMS[o] = t.metric(Histogram, seriesName("warmlane_tokenize_ms", "pool", pool, "outcome", name))
+	}
 	p.other = p.newModel(otherModel)
 	return p
 }
@@ -90,12 +105,16 @@ func (p *poolSeries) newModel(model string) *modelSeries {
 		duration: t.metric(Histogram, seriesName("warmlane_duration_ms", "pool", p.pool, "model", model)),
 		ttft:     t.metric(Histogram, seriesName("warmlane_ttft_ms", "pool", p.pool, "model", model)),
 		matched:  t.metric(Counter, seriesName("warmlane_matched_tokens_total", "pool", p.pool, "model", model)),
+		missed:   t.metric(Counter, seriesName("warmlane_predicted_error_tokens_total", "pool", p.pool, "model", model)),
+		unsaid:   t.metric(Counter, seriesName("warmlane_usage_missing_total", "pool", p.pool, "model", model)),
 	}
 	for o := range m.outcomes {
 		m.outcomes[o] = t.metric(Counter, seriesName("warmlane_outcomes_total", "pool", p.pool, "model", model, "outcome", Outcome(o).String()))
 	}
-	for b := range m.decisions {
-		m.decisions[b] = t.metric(Counter, seriesName("warmlane_decisions_total", "pool", p.pool, "model", model, "tier", "1", "branch", route.Branch(b).String()))
+	for tier, names := range branches {
+		for _, b := range names {
+			m.decisions[tier][b] = t.metric(Counter, seriesName("warmlane_decisions_total", "pool", p.pool, "model", model, "tier", itoa(tier+1), "branch", b.String()))
+		}
 	}
 	return m
 }
@@ -130,9 +149,17 @@ func (p *poolSeries) status(m *modelSeries, status int) *Metric {
 
 // gauge finds the in-flight gauge of a slot.
 func (p *poolSeries) gauge(slot int) *Metric {
-	for len(p.inFlight) <= slot {
-		p.inFlight = append(p.inFlight, p.tally.metric(Gauge,
-			seriesName("warmlane_in_flight", "pool", p.pool, "slot", "r"+itoa(len(p.inFlight)))))
+	return p.ofSlot(&p.inFlight, Gauge, "warmlane_in_flight", slot)
+}
+
+// wrong finds the counter of tokens by which predictions for a slot were wrong.
+func (p *poolSeries) wrong(slot int) *Metric {
+	return p.ofSlot(&p.errors, Counter, "warmlane_replica_error_tokens_total", slot)
+}
+
+func (p *poolSeries) ofSlot(series *[]*Metric, kind Kind, name string, slot int) *Metric {
+	for n := len(*series); n <= slot; n++ {
+		*series = append(*series, p.tally.metric(kind, seriesName(name, "pool", p.pool, "slot", "r"+itoa(n))))
 	}
-	return p.inFlight[slot]
+	return (*series)[slot]
 }

@@ -14,7 +14,7 @@ func (e *Exchange) Settle(details func() []byte) *Verdict {
 	w := e.worker
 	v := &w.verdict
 	v.reset()
-	ours := e.phase == reading || e.phase == sent || e.phase == answering
+	ours := e.phase == reading || e.phase == asking || e.phase == sent || e.phase == answering
 	e.phase = settled
 	if !ours {
 		return v
@@ -25,6 +25,9 @@ func (e *Exchange) Settle(details func() []byte) *Verdict {
 		e.pool = w.pools[0]
 		e.series = e.pool.series.other
 	}
+	if e.pool.indexed() && e.answer.status == 200 {
+		e.takeUsage(now, outcome)
+	}
 	e.pay(now, outcome)
 	w.tally.add(e.pool.series.status(e.series, e.answer.status), 1)
 	w.tally.add(e.series.outcomes[outcome], 1)
@@ -34,6 +37,7 @@ func (e *Exchange) Settle(details func() []byte) *Verdict {
 	if w.config.Piggyback.Log {
 		v.property(logProperty, w.scratch.logOf(e, now, outcome))
 	}
+	e.drop()
 	return v
 }
 

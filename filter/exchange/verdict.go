@@ -11,6 +11,9 @@ type Verdict struct {
 	Properties []Pair
 	// Reply, if not nil, answers the client instead of a replica.
 	Reply *Reply
+	// Call, if not nil, is to be made. If its Job is 0 the request is held until
+	// the answer is there.
+	Call *Call
 }
 
 // Pair is a name and a value. The value may point into scratch memory.
@@ -27,7 +30,7 @@ type Reply struct {
 }
 
 func (v *Verdict) reset() {
-	v.Remove, v.Add, v.Properties, v.Reply = v.Remove[:0], v.Add[:0], v.Properties[:0], nil
+	v.Remove, v.Add, v.Properties, v.Reply, v.Call = v.Remove[:0], v.Add[:0], v.Properties[:0], nil, nil
 }
 
 func (v *Verdict) remove(name string)            { v.Remove = append(v.Remove, name) }

@@ -21,6 +21,7 @@ type Worker struct {
 	tally    *Tally
 	pools    []*pool
 	index    *prefix.Index
+	tier2    *tier2 // nil if no pool has KV events
 	sequence uint32 // of the state in force; 0 = none yet
 	snapshot state.Snapshot
 	verdict  Verdict
@@ -35,8 +36,9 @@ type pool struct {
 	known   map[string]struct{} // models that the configuration or a replica names
 	router  *route.Router
 	series  *poolSeries
+	precise *precise         // nil if its replicas publish no KV events
 	warm    []prefix.Replica // by slot, for the text index
-	matched []uint32         // by slot, tokens
+	matched []uint32         // by slot, bytes and then tokens
 
 	answers  uint32 // so far, see doubts
 	missedAt int64  // when another replica than the one named last answered; 0 = never
@@ -44,7 +46,7 @@ type pool struct {
 
 // scratch is memory that verdicts point into.
 type scratch struct {
-	order, decision, load, log, body []byte
+	order, decision, load, log, body, session, length []byte
 }
 
 // NewWorker returns a worker that knows no replicas yet. It touches nothing
@@ -54,12 +56,15 @@ func NewWorker(c *Config, env Env) *Worker {
 	w.index = prefix.New(env.Store, c.index())
 	for _, pc := range c.pools() {
 		p := &pool{
-			name: []byte(pc.Name), known: make(map[string]struct{}),
+			name: []byte(pc.Name), known: make(map[string]struct{}), precise: newPrecise(&pc),
 			router: route.New(env.Store, pc.Name, c.routing(), uint32(env.Dice())),
 			series: newPoolSeries(w.tally, pc.Name, c.Metrics.MaxModels),
 		}
 		for _, m := range pc.Models {
 			p.learn(m)
+		}
+		if p.precise != nil && w.tier2 == nil {
+			w.tier2 = newTier2(env.Store)
 		}
 		w.pools = append(w.pools, p)
 	}
@@ -84,7 +89,9 @@ func (c *Config) index() prefix.Options {
 // pools are those of the configuration, or the one that need not be named.
 func (c *Config) pools() []PoolConfig {
 	if len(c.Pools) == 0 {
-		return []PoolConfig{{Name: "default"}}
+		p := newPoolConfig()
+		p.Name = "default"
+		return []PoolConfig{p}
 	}
 	return c.Pools
 }
@@ -158,6 +165,9 @@ func (p *pool) adopt(s *state.Pool, sequence uint32) {
 	for len(p.warm) < p.router.Slots() {
 		p.warm, p.matched = append(p.warm, prefix.Replica{}), append(p.matched, 0)
 	}
+	if p.precise != nil {
+		p.precise.adopt(s, p.router.Slots())
+	}
 }
 
 // behind says that a ledger has been written by a worker with newer state.
@@ -173,9 +183,28 @@ func (w *Worker) Tick(now int64, leading bool) {
 		if p.behind(p.router.Newest()) {
 			w.adopt()
 		}
+		if p.precise != nil {
+			p.precise.windows(p.router, now)
+		}
 		for slot := range p.router.Slots() {
 			if leading && (p.router.Key(slot) != 0 || slot < len(p.series.inFlight)) {
 				w.tally.set(p.series.gauge(slot), uint64(p.router.InFlight(slot)))
+			}
+		}
+	}
+}
+
+// Doubts tells of each replica whose index keeps claiming what is not there, by
+// its slot. It tells of it once; if it goes on, again.
+func (w *Worker) Doubts(say func(slot uint16)) {
+	for _, p := range w.pools {
+		if p.precise == nil {
+			continue
+		}
+		for slot := range p.precise.slots {
+			if t := &p.precise.slots[slot].trust; t.doubt {
+				t.doubt = false
+				say(uint16(slot))
 			}
 		}
 	}

@@ -222,6 +222,9 @@ func (b *body) settle(r *Request) {
 	r.Tools = combine(b.slots[1:firstTemplate])
 	r.Template = combine(b.slots[firstTemplate:])
 	r.Rest = b.rest
+	for _, m := range [...]member{memberDocuments, memberEffort, memberTruncate, memberSuffix} {
+		r.Untold = r.Untold || b.slots[m-memberSalt] != 0
+	}
 	r.AsideBytes = b.toolBytes[0] + b.toolBytes[1]
 }
 

@@ -29,7 +29,7 @@ func TestSpellingLeavesNoTrace(t *testing.T) {
 		if !bytes.Equal(textA, textB) {
 			t.Errorf("canonical bytes differ:\n%q\n%q", textA, textB)
 		}
-		reqA.BodyBytes = reqB.BodyBytes
+		reqA.BodyBytes, reqA.Prompts = reqB.BodyBytes, reqB.Prompts
 		if reqA != reqB {
 			t.Errorf("requests differ: %.200s and %.200s", a, b)
 		}

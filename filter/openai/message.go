@@ -42,6 +42,7 @@ func (s *Scanner) endPart() {
 		s.putMark(markText)
 		return
 	}
+	s.req.OtherParts++
 	s.putDigest(markPart, s.part)
 }
 

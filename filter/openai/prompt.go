@@ -46,6 +46,12 @@ func (p *prompt) take(f form, at int64) bool {
 	return p.form == f
 }
 
+// firstIDs says whether what is being read are ids of the first prompt. Its
+// mark is what the text of a second one begins with.
+func (p *prompt) firstIDs() bool {
+	return p.form == formIDs || p.form == formLists && p.parts == 1
+}
+
 // newPrompt begins a prompt, instead of an earlier one if the body has two.
 // It returns true.
 func (s *Scanner) newPrompt() bool {
@@ -53,7 +59,7 @@ func (s *Scanner) newPrompt() bool {
 		s.sink.Reset()
 	}
 	s.textLen = 0
-	s.req.PromptBytes, s.req.PromptTokens = 0, 0
+	s.req.PromptBytes, s.req.PromptTokens, s.req.OtherParts = 0, 0, 0
 	s.prompt = prompt{}
 	s.prompt.present = true
 	return true

@@ -178,6 +178,7 @@ func (e *expected) namespace(last map[string]value) {
 	if v := last["cache_salt"]; v.kind > kindNull {
 		e.Salt = digestOf(v, 0)
 	}
+	e.Untold = combined("documents", "reasoning_effort", "truncate_prompt_tokens", "suffix") != 0
 	e.Tools = combined("tools", "functions")
 	e.Template = combined("chat_template", "chat_template_kwargs", "documents", "add_special_tokens",
 		"reasoning_effort", "mm_processor_kwargs", "truncate_prompt_tokens", "suffix")
@@ -252,6 +253,7 @@ func (e *expected) part(p value) {
 		e.text = append(e.text, 0xFF)
 		return
 	}
+	e.OtherParts++
 	e.text = binary.LittleEndian.AppendUint64(append(e.text, 0xFE), sum)
 }
 
@@ -291,6 +293,7 @@ func (e *expected) prompts(list []value) {
 		default:
 			e.fault(PromptShape)
 		}
+		e.Prompts++
 		e.borders = append(e.borders, len(e.text))
 	}
 	if len(list) > 0 && list[0].kind == kindNumber {

@@ -22,6 +22,15 @@ type Sink interface {
 	Reset()
 }
 
+// IDSink is a Sink that also takes the token ids of a prompt which is given as
+// ids, or of the first one if there are several.
+type IDSink interface {
+	Sink
+	// IDs takes the next ids as 4-byte little-endian words, always whole ones.
+	// They are valid during the call. Text gets the same bytes.
+	IDs(words []byte)
+}
+
 // Request is what the scanner learned from a body. It is whole after
 // [Scanner.Close] and valid until the next [Scanner.Reset].
 type Request struct {
@@ -52,6 +61,15 @@ type Request struct {
 	// PromptBytes counts the canonical bytes, in which a line break and other
 	// escapes are two, BodyBytes all bytes.
 	PromptBytes, BodyBytes int64
+	// Prompts is how many prompts a list of them has, 0 if prompt is one text or
+	// one list of ids.
+	Prompts int64
+	// OtherParts counts the parts of messages that are not text, such as images.
+	OtherParts int64
+	// Untold says that a member of the body changes the prompt in a way that
+	// vLLM's /tokenize does not know of: documents, reasoning_effort,
+	// truncate_prompt_tokens or suffix.
+	Untold bool
 	// AsideBytes counts the text that the engine renders into the prompt but
 	// that is only a digest in the canonical bytes: tool calls and tools.
 	AsideBytes int64

@@ -13,6 +13,7 @@ const (
 // on the body; it makes no garbage. The zero value is ready after Reset.
 type Scanner struct {
 	sink Sink
+	ids  IDSink // the sink, if it takes ids too
 	req  Request
 
 	// JSON: where in the text the scanner is.
@@ -45,6 +46,7 @@ type Scanner struct {
 // resets the sink.
 func (s *Scanner) Reset(kind Kind, sink Sink) {
 	s.sink = sink
+	s.ids, _ = sink.(IDSink)
 	s.req.reset(kind)
 	s.state, s.mode, s.depth = atStart, modeKey, 0
 	s.seen, s.at = 0, 0
@@ -67,6 +69,7 @@ func (r *Request) reset(kind Kind) {
 	r.MaxTokens, r.N = -1, 1
 	r.Salt, r.Tools, r.Template, r.Rest = 0, 0, 0, 0
 	r.PromptTokens, r.PromptBytes, r.BodyBytes, r.AsideBytes = 0, 0, 0, 0
+	r.Prompts, r.OtherParts, r.Untold = 0, 0, false
 	r.Malformed = Malformed{}
 }
 
@@ -90,6 +93,7 @@ func (s *Scanner) Close() Malformed {
 	}
 	s.body.settle(&s.req)
 	s.req.AsideBytes += s.prompt.aside
+	s.req.Prompts = s.prompt.parts
 	return s.req.Malformed
 }
 

@@ -66,6 +66,7 @@ func compare(r *Request, got *record, want *expected, isObject bool) string {
 	a.Model, a.User, a.BodyBytes, a.Malformed, b.Malformed = Name{}, Name{}, 0, Malformed{}, Malformed{}
 	if fault != NoFault {
 		a.PromptBytes, a.PromptTokens, a.AsideBytes = b.PromptBytes, b.PromptTokens, b.AsideBytes
+		a.Prompts, a.OtherParts = b.Prompts, b.OtherParts
 	}
 	if a != b {
 		return strings.ReplaceAll(fmt.Sprintf("request %+v\nwant    %+v", a, b), " 0", "")

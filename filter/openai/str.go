@@ -127,6 +127,9 @@ func (s *Scanner) flush() {
 	if s.textLen > 0 {
 		s.req.PromptBytes += int64(s.textLen)
 		s.sink.Text(s.text[:s.textLen])
+		if s.ids != nil && s.prompt.firstIDs() {
+			s.ids.IDs(s.text[:s.textLen])
+		}
 		s.textLen = 0
 	}
 }

@@ -182,10 +182,10 @@ func (c *Chain) Mark(ns Namespace, back int) (m Mark, ok bool) {
 	return Mark{ns.mix(b.hash), b.bytes}, ok
 }
 
-// FirstMark returns the first border: the end of the system prompt if there is
-// one. ok is false if it is one of the last eight, or if there is none.
-func (c *Chain) FirstMark(ns Namespace) (m Mark, ok bool) {
-	return Mark{ns.mix(c.first.hash), c.first.bytes}, c.borders > keptBorders
+// FirstMark returns the first border, the end of the system prompt if there is
+// one, and how many others come after it: -1 if there is no border.
+func (c *Chain) FirstMark(ns Namespace) (m Mark, after int) {
+	return Mark{ns.mix(c.first.hash), c.first.bytes}, c.borders - 1
 }
 
 // Bytes is how many bytes were written.

@@ -36,9 +36,9 @@ func TestMarks(t *testing.T) {
 				found++
 			}
 		}
-		m, ok := c.FirstMark(ns)
-		if ok != (n > keptBorders) || ok && (seen[m.Key] != m.Bytes || m.Bytes != int64(len(messages[0]))) {
-			t.Errorf("the first of %d borders: %+v, %v", n, m, ok)
+		m, after := c.FirstMark(ns)
+		if after != n-1 || n > 0 && (seen[m.Key] != m.Bytes || m.Bytes != int64(len(messages[0]))) {
+			t.Errorf("the first of %d borders: %+v, %d", n, m, after)
 		}
 		if other, _ := c.Mark(ns.With(1), 0); n > 0 && seen[other.Key] != 0 {
 			t.Error("a border has the same key in another namespace")

@@ -5,7 +5,7 @@ import "github.com/warmlane/warmlane/filter/state"
 // Branch names how a request was placed. It is the word operators see.
 type Branch uint8
 
-// The branches of the text tier. They are decided in this order.
+// The branches. Those of the text tier come first and are decided in this order.
 const (
 	// NoHealthyWorker: no candidate was left after the filters; Envoy's own
 	// balancer decides.
@@ -21,10 +21,21 @@ const (
 	// CacheMissMinLoad: the chosen replica matches nothing, nor does any other
 	// candidate by a block or more.
 	CacheMissMinLoad
+	// KVHit and KVMissMinLoad are CacheHit and CacheMissMinLoad where the match
+	// rests on what the replicas' engines say they hold.
+	KVHit
+	KVMissMinLoad
+	// The fallbacks are never a choice's branch. They are counted beside one of
+	// the text tier, and say why the precise tier did not decide.
+	FallbackNoIndex        // no replica's blocks are known
+	FallbackUnsupported    // the prompt is of a kind whose tokens cannot be known
+	FallbackTokenizeFailed // the tokens are not known and were not told in time
+	NumBranches
 )
 
-var branchNames = [...]string{
+var branchNames = [NumBranches]string{
 	"no_healthy_worker", "no_tree", "load_balance_override", "cache_hit", "cache_miss_min_load",
+	"kv_hit", "kv_miss_min_load", "fallback_no_index", "fallback_unsupported", "fallback_tokenize_failed",
 }
 
 // String returns the word for metrics and logs.
@@ -68,6 +79,8 @@ type Query struct {
 	// Tree says that the prompt has a block chain, so that no match is a fact
 	// and not ignorance.
 	Tree bool
+	// Precise says that Matched rests on what the engines say they hold.
+	Precise bool
 	// Ring is a hash of the prompt's beginning, the same in every proxy.
 	// 0 = none: equal costs go by dice.
 	Ring uint64

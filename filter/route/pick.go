@@ -107,10 +107,14 @@ func (r *Router) explain(q *Query, c *Choice, top *top, longest uint32, ring boo
 
 func branch(q *Query, matched, longest, block uint32) Branch {
 	switch {
-	case !q.Tree:
+	case !q.Tree && !q.Precise:
 		return NoTree
 	case longest-matched >= max(block, 1):
 		return LoadBalanceOverride
+	case q.Precise && matched > 0:
+		return KVHit
+	case q.Precise:
+		return KVMissMinLoad
 	case matched > 0:
 		return CacheHit
 	}
