@@ -56,7 +56,7 @@ func (e *Exchange) prepare(r *openai.Request) (ask bool) {
 	switch tokenize := p.config.Tokenize; {
 	case !p.indexed || !e.worker.tier2.blocks.Begin(e.sentAt):
 		k.fallback = route.FallbackNoIndex
-	case !e.tree, ids && (r.Untold || e.prompt.ids == nil), !ids && r.Prompts > 1:
+	case !e.tree, ids && (r.Untold || e.prompt.ids == nil), r.Prompts > 1:
 		k.fallback = route.FallbackUnsupported
 	case ids:
 		k.source = sourceIDs

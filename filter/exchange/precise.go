@@ -188,7 +188,8 @@ func (p *precise) merge(r *route.Router, k *knowledge, text []uint32, now int64)
 			bytes = p.young[i]
 		}
 		held := uint32(float32(min(s.held, last)) * weight)
-		text[i] = max(held, min(uint32(float32(bytes)*k.perByte), last))
+		sent := uint32(float32(bytes)*k.perByte) / max(s.size, 1) * max(s.size, 1) // an engine holds whole blocks
+		text[i] = max(held, min(sent, last))
 	}
 }
 

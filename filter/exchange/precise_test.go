@@ -69,14 +69,6 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-func TestListsOfIDs(t *testing.T) {
-	h := newEngines(t, 2, "")
-	tokens := tokensOf(1, 160)
-	h.holds(base(), tokens, map[int]kvindex.Run{1: {GPU: 9}})
-	body := strings.Replace(string(idsBody("m", tokens, "")), `"prompt":[`, `"prompt":[[`, 1)
-	h.completion([]byte(strings.Replace(body, "]}", "],[5,6]]}", 1))).wants("kv_hit", 1, 9*block, 162)
-}
-
 func TestLowerTiersCountLess(t *testing.T) {
 	h := newEngines(t, 2, `,"tier_weight":0.25`)
 	tokens := tokensOf(1, 1600)
@@ -142,6 +134,7 @@ func TestFallbacks(t *testing.T) {
 	f("body too large to ask", ask, completions, `{"model":"m","prompt":"`+strings.Repeat("x", 2000)+`"}`, "fallback_unsupported", "cache_miss_min_load", nil)
 	f("list of texts", ask, completions, `{"model":"m","prompt":["a","b"]}`, "fallback_unsupported", "cache_miss_min_load", nil)
 	f("several texts, of which one tag cannot tell", "", completions, `{"model":"m","prompt":["a","b"]}`, "fallback_unsupported", "cache_miss_min_load", nil)
+	f("several lists of ids", "", completions, `{"model":"m","prompt":[[1,2],[3,4]]}`, "fallback_unsupported", "cache_miss_min_load", nil)
 	f("image", ask, chat, `{"model":"m","messages":[{"content":[{"type":"image_url","image_url":{"url":"u"}}]}]}`, "fallback_unsupported", "cache_miss_min_load", nil)
 	f("template member that /tokenize lacks", ask, chat, `{"model":"m","reasoning_effort":"low","messages":[{"content":"x"}]}`, "fallback_unsupported", "cache_miss_min_load", nil)
 	f("ids that are cut", ask, completions, `{"model":"m","truncate_prompt_tokens":5,"prompt":[1,2,3]}`, "fallback_unsupported", "cache_miss_min_load", nil)
