@@ -53,8 +53,8 @@ e2e-matrix: build ## end-to-end tests on each supported Envoy
 		WARMLANE_ENVOY_VERSION=$$version $(GO) test -tags e2e -count=1 -timeout 15m $(E2E); \
 	done
 
-e2e-vllm: build ## end-to-end tests on two real vLLM 0.32.0 on CPU (fetches 0.7 GB once, into .cache/vllm)
-	$(GO) test -tags vllm -count=1 -v -timeout 45m ./examples/vllm/...
+e2e-vllm: build ## end-to-end tests on two real vLLM 0.32.0 on CPU (installs 5 GB once, into .cache/vllm)
+	$(GO) test -tags vllm -count=1 -p 1 -v -timeout 45m ./examples/vllm/...
 
 soak: ## control for SOAK with engines that restart at random: memory flat, index right
 	WARMLANE_SOAK=$(SOAK) $(GO) test -tags soak -count=1 -run TestSoak -v -timeout 0 ./control

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmlane/warmlane/examples/internal/envoy"
 	"github.com/warmlane/warmlane/examples/internal/load"
 )
 
@@ -22,19 +23,6 @@ func TestParseClusters(t *testing.T) {
 	}
 	if _, err := parseClusters([]byte("nonsense")); err == nil {
 		t.Error("nonsense was taken")
-	}
-}
-
-func TestBranchesOf(t *testing.T) {
-	got := branchesOf(map[string]int64{
-		"wasmcustom.warmlane_decisions_total;pool=default;model=a;tier=1;branch=cache_hit":           3,
-		"wasmcustom.warmlane_decisions_total;pool=default;model=b;tier=1;branch=cache_hit":           4,
-		"wasmcustom.warmlane_decisions_total;pool=default;model=a;tier=1;branch=cache_miss_min_load": 9,
-		"wasmcustom.warmlane_decisions_total;pool=default;model=a;tier=1;branch=no_tree":             7,
-	})
-	want := []branch{{"cache_miss_min_load", 9}, {"cache_hit", 7}, {"no_tree", 7}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
 	}
 }
 
@@ -56,7 +44,7 @@ func sample() result {
 		{TTFT: 3 * time.Second, Usage: load.Usage{Prompt: 100, Cached: 90}},
 	})
 	return result{name: "Warmlane", report: report, took: 5 * time.Second,
-		shares: []share{{"a", 1}, {"b", 3}}, branches: []branch{{"cache_hit", 2}}}
+		shares: []share{{"a", 1}, {"b", 3}}, branches: []envoy.Branch{{Name: "cache_hit", Count: 2}}}
 }
 
 func TestTable(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/warmlane/warmlane/examples/internal/envoy"
 )
@@ -14,12 +12,6 @@ import (
 type share struct {
 	address  string
 	requests int64
-}
-
-// branch is how often the filter took one of its ways to decide.
-type branch struct {
-	name  string
-	count int64
 }
 
 // requestsByReplica asks Envoy how many requests each replica has got, in the order of addresses.
@@ -81,32 +73,4 @@ func parseClusters(page []byte) (map[string]int64, error) {
 		}
 	}
 	return counts, nil
-}
-
-// branchesTaken reads the filter's decisions from Envoy's statistics, the most frequent first. Without the filter there are none.
-func branchesTaken(ctx context.Context, admin envoy.AdminAPI) ([]branch, error) {
-	stats, err := admin.Stats(ctx, "wasmcustom.warmlane_decisions_total")
-	return branchesOf(stats), err
-}
-
-func branchesOf(stats map[string]int64) []branch {
-	sums := map[string]int64{}
-	for name, count := range stats {
-		for part := range strings.SplitSeq(name, ";") {
-			if taken, ok := strings.CutPrefix(part, "branch="); ok {
-				sums[taken] += count
-			}
-		}
-	}
-	var all []branch
-	for name, count := range sums {
-		all = append(all, branch{name, count})
-	}
-	slices.SortFunc(all, func(a, b branch) int {
-		if a.count != b.count {
-			return int(b.count - a.count)
-		}
-		return strings.Compare(a.name, b.name)
-	})
-	return all
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/warmlane/warmlane/examples/internal/envoy"
 	"github.com/warmlane/warmlane/examples/internal/load"
 )
 
@@ -29,7 +30,7 @@ type result struct {
 	report   load.Report
 	took     time.Duration
 	shares   []share
-	branches []branch
+	branches []envoy.Branch
 	story    []chapter
 }
 
@@ -52,7 +53,7 @@ func (r round) play(ctx context.Context) (result, error) {
 	if got.shares, err = sharesSince(ctx, f.admin, f.addresses, before); err != nil {
 		return result{}, err
 	}
-	got.branches, err = branchesTaken(ctx, f.admin)
+	got.branches, err = f.admin.Branches(ctx)
 	return got, err
 }
 

@@ -30,8 +30,8 @@ func printTable(out io.Writer, results []result) {
 	row("share per replica", func(r result) string { return sharesText(r.shares) })
 	for i, r := range results {
 		for _, b := range r.branches {
-			label := "branch " + b.name
-			fmt.Fprintf(out, "  %s%*d\n", label, 18+22*(i+1)-len(label), b.count)
+			label := "branch " + b.Name
+			fmt.Fprintf(out, "  %s%*d\n", label, 18+22*(i+1)-len(label), b.Count)
 		}
 	}
 }

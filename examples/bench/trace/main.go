@@ -166,5 +166,10 @@ func onWire(ctx context.Context, o options, w *lab.Workload, policy string, work
 	if err := p.run(ctx, w.Requests); err != nil {
 		return row{}, err
 	}
-	return score(w.Setting, policy, workers, world, p.inside)
+	r, err := score(w.Setting, policy, workers, world, p.inside)
+	if err != nil {
+		return r, err
+	}
+	r.branches, err = router.admin.Branches(ctx)
+	return r, err
 }

@@ -22,8 +22,9 @@ const readyWithin = 90 * time.Second
 
 // router is what stands between the replay and the engines.
 type router struct {
-	url  string
-	stop func()
+	url   string
+	admin envoy.AdminAPI
+	stop  func()
 }
 
 // openRouter starts the router of a policy.
@@ -77,8 +78,9 @@ func openWarmlane(ctx context.Context, o options, workers int, pool object, repl
 		stop()
 		return router{}, err
 	}
-	url, _, _ := strings.Cut(line, " ")
-	return router{url: url, stop: stop}, nil
+	url, rest, _ := strings.Cut(line, " ")
+	admin, _, _ := strings.Cut(strings.TrimPrefix(rest, "admin=http://"), " ")
+	return router{url: url, admin: envoy.AdminAPI(admin), stop: stop}, nil
 }
 
 // openEnvoy starts a plain Envoy whose own balancer chooses.
@@ -104,5 +106,5 @@ func openEnvoy(ctx context.Context, workers int, policy string, replicas []strin
 		p.Stop()
 		return router{}, err
 	}
-	return router{url: "http://" + address, stop: func() { p.Stop() }}, nil
+	return router{url: "http://" + address, admin: p.AdminAPI, stop: p.Stop}, nil
 }

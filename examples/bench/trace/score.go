@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmlane/warmlane/examples/bench/lab"
+	"github.com/warmlane/warmlane/examples/internal/envoy"
 )
 
 // row is what one play gave. Times are in seconds of the engines.
@@ -26,7 +27,8 @@ type row struct {
 	P99      float64 `json:"ttft_p99_s"`
 	Calls    float64 `json:"tokenize_calls_per_request"`
 
-	router time.Duration // real time inside the router, median; 0 in virtual time
+	router   time.Duration  // real time inside the router, median; 0 in virtual time
+	branches []envoy.Branch // how Warmlane decided
 }
 
 // virtualRoundRobin is the row the wire's round robin is held against.
@@ -77,7 +79,11 @@ func virtual(w *lab.Workload, policy, name string, seed uint64) (row, error) {
 }
 
 func (r row) progress(out io.Writer) {
-	fmt.Fprintf(out, "%s, %s, %d workers: mean TTFT %.2f s, hits %.1f %%\n", r.Setting, r.Policy, r.Workers, r.Mean, 100*r.HitRatio)
+	fmt.Fprintf(out, "%s, %s, %d workers: mean TTFT %.2f s, hits %.1f %%", r.Setting, r.Policy, r.Workers, r.Mean, 100*r.HitRatio)
+	for _, b := range r.branches {
+		fmt.Fprintf(out, ", %s %d", b.Name, b.Count)
+	}
+	fmt.Fprintln(out)
 }
 
 // printTable prints the rows, each mean also as a multiple of the oracle's.
