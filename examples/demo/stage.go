@@ -28,5 +28,6 @@ func engine() []string {
 		"-listen", "127.0.0.1:0", "-model", model,
 		"-num-gpu-blocks", strconv.Itoa(22000/16 + 1), "-block-size", "16",
 		"-prefill-rate", "9000", "-decode-rate", "80", "-decode-rate-full", "40",
+		"-kv-events", "tcp://127.0.0.1:0", "-kv-replay", "tcp://127.0.0.1:0",
 	}
 }
