@@ -14,28 +14,37 @@ import (
 	"time"
 )
 
-// mortal builds the filter with one change: a request with the header x-crash
-// blocks for ever, which Go's runtime ends with a fatal error that kills the
-// VM. A panic would not do: those are recovered.
+// mortal builds the filter with one change: a VM whose request has the header
+// x-crash, or with x-crash: leader the one that leads, blocks for ever, which
+// Go's runtime ends with a fatal error that kills the VM. A panic would not do:
+// those are recovered.
 func mortal(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	source, err := filepath.Abs("../../filter/stream.go")
-	if err != nil {
-		t.Fatal(err)
+	replace := map[string]string{}
+	file := func(name, text string) {
+		source, err := filepath.Abs("../../filter/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace[source] = filepath.Join(dir, name)
+		write(t, replace[source], text)
 	}
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
+	insert := func(name, anchor, line string) {
+		text, err := os.ReadFile("../../filter/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after, ok := strings.Cut(string(text), anchor)
+		if !ok || strings.Contains(after, anchor) {
+			t.Fatalf("filter/%s has changed: where to let the VM die?", name)
+		}
+		file(name, before+anchor+line+after)
 	}
-	const anchor = "	if !s.read(abi.RequestHeaders) {\n"
-	if strings.Count(string(text), anchor) != 1 {
-		t.Fatal("filter/stream.go has changed: where to let the VM die?")
-	}
-	patched := strings.Replace(string(text), anchor, "	if _, err := abi.Header(abi.RequestHeaders, \"x-crash\"); err == nil {\n		select {}\n	}\n"+anchor, 1)
-	replacement := filepath.Join(dir, "stream.go")
-	write(t, replacement, patched)
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: replacement}})
+	file("crash.go", crashing)
+	insert("stream.go", "	s.replied = false\n", "	crash()\n")
+	insert("tick.go", "	leading := p.follower != nil && p.follower.Leading()\n", "	crashLeader(leading)\n")
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +57,45 @@ func mortal(t *testing.T) string {
 	}
 	return wasm
 }
+
+// crashing is what a mortal filter has more. A note in shared data tells the
+// leader, who has no requests.
+const crashing = `//go:build wasip1
+
+package main
+
+import (
+	"github.com/warmlane/warmlane/filter/abi"
+	"github.com/warmlane/warmlane/filter/shared"
+)
+
+func crash() {
+	how, err := abi.Header(abi.RequestHeaders, "x-crash")
+	if err != nil {
+		return
+	}
+	if string(how) != "leader" {
+		select {}
+	}
+	_, cas, err := (&store{}).Get([]byte("crash"))
+	if err != nil {
+		cas = shared.Absent
+	}
+	_ = (&store{}).Set([]byte("crash"), []byte("leader"), cas)
+}
+
+func crashLeader(leading bool) {
+	if !leading {
+		return
+	}
+	how, cas, err := (&store{}).Get([]byte("crash"))
+	if err != nil || string(how) != "leader" {
+		return
+	}
+	_ = (&store{}).Set([]byte("crash"), []byte("done"), cas)
+	select {}
+}
+`
 
 // TestKilledVM kills the worker's VM again and again: what it had at that
 // moment is lost, which Envoy does under every failure policy; everything after

@@ -106,10 +106,15 @@ func (h *house) get(url string) string {
 
 // series sums the values of a metric of Envoy's whose line has all the given
 // labels, such as `branch="cache_hit"`.
-func (h *house) series(name string, labels ...string) (sum float64) {
+func (h *house) series(name string, labels ...string) float64 {
 	h.t.Helper()
+	return sum(h.get(h.admin+"/stats/prometheus"), name, labels...)
+}
+
+// sum adds up a metric on a page in Prometheus' text format.
+func sum(page, name string, labels ...string) (sum float64) {
 	line := regexp.MustCompile(`(?m)^` + name + `(?:\{(.*)\})? (\S+)$`)
-	for _, m := range line.FindAllStringSubmatch(h.get(h.admin+"/stats/prometheus"), -1) {
+	for _, m := range line.FindAllStringSubmatch(page, -1) {
 		all := true
 		for _, l := range labels {
 			all = all && strings.Contains(m[1], l)

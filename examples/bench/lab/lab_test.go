@@ -1,151 +1,168 @@
 package lab
 
 import (
-	"compress/gzip"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/warmlane/warmlane/examples/replica/engine"
 )
 
-func mean(t *testing.T, policy string, reqs []Request) Result {
+func measure(t testing.TB, policy string, w *Workload, o Options) Result {
 	t.Helper()
-	r, err := Run(policy, reqs, 8, DefaultEngine(), 1)
+	r, err := Run(policy, w, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%-12s hit %.1f %%, mean TTFT %.2f s, p99 %.2f s", policy, 100*r.HitRatio, r.TTFTMean, r.TTFTP99)
+	t.Logf("%-16s %d workers: hit %.1f %%, mean TTFT %.3f s, p99 %.2f s", policy, r.Workers, 100*r.HitRatio, r.TTFTMean, r.TTFTP99)
 	return r
 }
 
-// The whole point: one proxy of four workers does as well as a policy that
-// sees every queue and cache, and far better than a blind one.
+// The whole point: proxies of one or four workers do about as well as a policy
+// that sees every queue and cache, and far better than blind ones.
 func TestWarmlaneIsCloseToTheOracle(t *testing.T) {
-	reqs := Conversations(1)
-	best := min(mean(t, "oracle:0", reqs).TTFTMean, mean(t, "oracle:1", reqs).TTFTMean)
-	ours := mean(t, "warmlane", reqs)
-	blind := mean(t, "rr", reqs)
-	if ours.TTFTMean > 1.2*best {
-		t.Errorf("mean TTFT %.3f s, the oracle's %.3f s: more than 1.2 times", ours.TTFTMean, best)
+	w := Conversations(1)
+	best := measure(t, "oracle:1", w, Options{})
+	blind := min(measure(t, "round-robin", w, Options{}).TTFTMean, measure(t, "least-request", w, Options{}).TTFTMean)
+	for _, policy := range []string{"text", "precise-ask", "precise-learned"} {
+		one, four := measure(t, policy, w, Options{Workers: 1}), measure(t, policy, w, Options{Workers: 4})
+		if four.TTFTMean > 1.25*best.TTFTMean || four.TTFTMean > blind/3 {
+			t.Errorf("%s: mean TTFT %.3f s; the oracle has %.3f s, blind policies %.3f s", policy, four.TTFTMean, best.TTFTMean, blind)
+		}
+		if four.TTFTMean > 1.1*one.TTFTMean {
+			t.Errorf("%s: mean TTFT %.3f s with four workers, %.3f s with one", policy, four.TTFTMean, one.TTFTMean)
+		}
+		if four.HitRatio < 0.95*best.HitRatio {
+			t.Errorf("%s: hit ratio %.3f, the oracle's %.3f", policy, four.HitRatio, best.HitRatio)
+		}
 	}
-	if ours.TTFTMean > blind.TTFTMean/3 {
-		t.Errorf("mean TTFT %.3f s, round robin's %.3f s: not a third", ours.TTFTMean, blind.TTFTMean)
+}
+
+func TestTokenizeCalls(t *testing.T) {
+	w := Conversations(1)
+	if r := measure(t, "precise-ask", w, Options{}); r.TokenizeCalls != 1 {
+		t.Errorf("asked %v times a request, want once", r.TokenizeCalls)
 	}
-	if ours.HitRatio < 1.5*blind.HitRatio {
-		t.Errorf("hit ratio %.2f, round robin's %.2f", ours.HitRatio, blind.HitRatio)
+	if r := measure(t, "precise-learned", w, Options{}); r.TokenizeCalls > 0.05 {
+		t.Errorf("asked %v times a request where the engines' events tell", r.TokenizeCalls)
+	}
+	if r := measure(t, "text", w, Options{}); r.TokenizeCalls != 0 {
+		t.Errorf("asked %v times a request without events", r.TokenizeCalls)
 	}
 }
 
 func TestRunsAreRepeatable(t *testing.T) {
-	reqs := Conversations(2)[:150]
-	for _, policy := range []string{"work", "oracle:1", "warmlane:2:report"} {
-		a, b := mean(t, policy, reqs), mean(t, policy, reqs)
-		if a != b {
+	w := Conversations(2)
+	w.Requests = w.Requests[:120]
+	for _, policy := range []string{"round-robin", "least-request", "work", "oracle:1", "text", "precise-ask", "precise-learned"} {
+		o := Options{Workers: 2, Proxies: 2, Seed: 3}
+		if a, b := measure(t, policy, w, o), measure(t, policy, w, o); a != b {
 			t.Errorf("%s: %+v, then %+v", policy, a, b)
 		}
 	}
 }
 
-func TestPolicyNames(t *testing.T) {
-	f := func(name string) {
+func TestRunRefuses(t *testing.T) {
+	w := &Workload{Requests: []Request{{Messages: []Message{{"user", " a"}}, Tokens: 10, Output: 1}}}
+	f := func(policy, want string, o Options) {
 		t.Helper()
-		if _, err := Run(name, Conversations(1)[:1], 1, DefaultEngine(), 1); err == nil {
-			t.Errorf("%q is no policy", name)
-		}
-	}
-	f("")
-	f("oracle")
-	f("oracle:x")
-	f("warmlane:0")
-	f("warmlane:x")
-	f("warmlane:1:x")
-}
-
-func TestPromptLargerThanTheCache(t *testing.T) {
-	r := Request{Input: 600_000, Output: 1, Chunks: make([]uint64, 1172)}
-	if _, err := Run("rr", []Request{r}, 1, DefaultEngine(), 1); err == nil {
-		t.Error("a prompt no engine can hold would wait for ever")
-	}
-}
-
-func TestReadTrace(t *testing.T) {
-	const lines = `{"timestamp": 1000, "input_length": 600, "output_length": 3, "hash_ids": [7, 8]}
-{"timestamp": 3000, "input_length": 512, "output_length": 0, "hash_ids": [7]}
-{"timestamp": 9000, "input_length": 512, "output_length": 5, "hash_ids": [9]}
-`
-	dir := t.TempDir()
-	plain, zipped := filepath.Join(dir, "t.jsonl"), filepath.Join(dir, "t.jsonl.gz")
-	if err := os.WriteFile(plain, []byte(lines), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	z := gzip.NewWriter(&b)
-	z.Write([]byte(lines))
-	z.Close()
-	if err := os.WriteFile(zipped, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{plain, zipped} {
-		got, err := ReadTrace(path, Window{From: 1, To: 9, Speedup: 2}, 1)
-		if err != nil || len(got) != 2 {
-			t.Fatalf("%v, %v", got, err)
-		}
-		if got[1].At != 1_000_000 || got[1].Output != 1 || got[0].Input != 600 || len(got[0].Chunks) != 2 {
-			t.Errorf("%+v", got)
-		}
-	}
-}
-
-func TestReadTraceRefuses(t *testing.T) {
-	f := func(lines, want string) {
-		t.Helper()
-		path := filepath.Join(t.TempDir(), "t.jsonl")
-		if err := os.WriteFile(path, []byte(lines), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		_, err := ReadTrace(path, Window{To: 10, Speedup: 1}, 1)
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Run(policy, w, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
-	f("{", "line 1")
-	f(`{"timestamp":1,"input_length":513,"output_length":1,"hash_ids":[1]}`, "line 1: 513 tokens need 2 hash ids, not 1")
+	for _, name := range []string{"", "oracle", "oracle:x", "oracle:-1", "text:1", "fast"} {
+		f(name, "policy \""+name+"\"", Options{})
+	}
+	f("text", "routing.candidates", Options{Routing: `{"candidates":9}`})
+	w.Requests[0].Output = 1 << 20
+	f("round-robin", "request 0 has 1048586 tokens", Options{})
+	w.Requests = nil
+	f("round-robin", "no requests", Options{})
 }
 
-// An idle engine prefills at its rate and decodes at its speed.
+// An idle engine prefills at its rate and decodes at its speed, and all but
+// the last block of a prompt is there the next time.
 func TestEngineTimes(t *testing.T) {
-	reqs := []Request{{Input: 4096, Output: 61, Chunks: []uint64{1, 2, 3, 4, 5, 6, 7, 8}}}
-	reqs = append(reqs, reqs[0])
-	reqs[1].At = 10_000_000
-	r := mean(t, "rr", reqs[:1])
+	w := converse("", []arrival{
+		{input: 4096, output: 61, ids: []uint64{1, 2, 3, 4, 5, 6, 7, 8}},
+		{at: 10 * time.Second, input: 4096, output: 61, ids: []uint64{1, 2, 3, 4, 5, 6, 7, 8}},
+	}, 1)
+	r := measure(t, "round-robin", w, Options{})
 	if r.TTFTMean < 0.255 || r.TTFTMean > 0.257 {
 		t.Errorf("TTFT %v s, want 4096 / 16000", r.TTFTMean)
 	}
 	if d := r.EndToEnd - r.TTFTMean; d < 0.99 || d > 1.01 {
 		t.Errorf("60 tokens took %v s, want 1", d)
 	}
-	one, err := Run("rr", reqs, 1, DefaultEngine(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if one.HitRatio < 0.49 || one.HitRatio > 0.5 {
-		t.Errorf("hit ratio %v, want all but one token of the second prompt", one.HitRatio)
+	if one := measure(t, "round-robin", w, Options{Fleet: 1}); one.HitRatio != float64(4096-16)/(2*4096) {
+		t.Errorf("hit ratio %v, want all but a block of the second prompt", one.HitRatio)
 	}
 }
 
-func TestCacheEvictsTheOldest(t *testing.T) {
-	a := &Request{Input: 1024, Chunks: []uint64{1, 2}}
-	c := newCache(100)
-	if !c.reserve(64) {
-		t.Fatal("no room in an empty cache")
+// What the forecast says of a request that nobody follows is what happens.
+func TestForecast(t *testing.T) {
+	all := Conversations(3)
+	for i := range all.Requests {
+		all.Requests[i].At /= 4 // so that there are queues
 	}
-	c.fill(1, 32)
-	c.fill(2, 32)
-	if c.reserve(64) {
-		t.Fatal("pinned chunks were evicted")
+	for last := 10; last <= 100; last += 10 {
+		p := newPlay(&Workload{Requests: all.Requests[:last]}, Options{Fleet: 1, Engine: roomy()})
+		seer := &seer{play: p, last: last - 1}
+		p.policy = seer
+		if err := p.run(); err != nil {
+			t.Fatal(err)
+		}
+		if seer.foreseen != seer.seen {
+			t.Errorf("request %d: foreseen %v, came after %v", last, seer.foreseen, seer.seen)
+		}
 	}
-	c.unpin(a, 2)
-	if !c.reserve(64) || c.match(a) != 1 {
-		t.Errorf("%d chunks left, want the first: the end of a prompt goes first", c.match(a))
+}
+
+// seer sends everything to one engine and looks ahead for the last request.
+type seer struct {
+	deaf
+	play           *play
+	sight          forecast
+	last           int
+	foreseen, seen time.Duration
+}
+
+func (s *seer) pick(f *flight) int {
+	if f.id == s.last {
+		s.play.fleet.prepare(f)
+		s.foreseen, _ = s.sight.of(s.play.fleet.replicas[0], f.At, f)
+	}
+	return 0
+}
+
+func (s *seer) first(f *flight) {
+	if f.id == s.last {
+		s.seen = s.play.clock.now - f.At
+	}
+}
+
+// roomy is an engine with memory for all that these tests send at once.
+func roomy() engine.Config {
+	c := Engine()
+	c.Blocks = 200_000
+	return c
+}
+
+// BenchmarkPolicy plays ten seconds of made-up conversations.
+func BenchmarkPolicy(b *testing.B) {
+	w := Conversations(1)
+	end, _ := slices.BinarySearchFunc(w.Requests, 10*time.Second, func(r Request, t time.Duration) int { return int(r.At - t) })
+	w.Requests = w.Requests[:end]
+	for _, policy := range []string{"round-robin", "text", "precise-ask", "precise-learned", "oracle:1"} {
+		b.Run(policy, func(b *testing.B) {
+			b.ReportAllocs()
+			var r Result
+			for b.Loop() {
+				r = measure(b, policy, w, Options{})
+			}
+			b.ReportMetric(1000*r.TTFTMean, "ttft-ms")
+			b.ReportMetric(100*r.HitRatio, "hit-%")
+		})
 	}
 }

@@ -1,134 +1,153 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
-	"slices"
+	"math/rand/v2"
+	"time"
+
+	"github.com/warmlane/warmlane/examples/replica/engine"
 )
 
-// Result is what a run measured. Times are in seconds.
-type Result struct {
-	Policy   string  `json:"policy"`
-	Requests int     `json:"requests"`
-	HitRatio float64 `json:"hit_ratio"` // cached prompt tokens / prompt tokens
-	TTFTMean float64 `json:"ttft_mean_s"`
-	TTFTP50  float64 `json:"ttft_p50_s"`
-	TTFTP90  float64 `json:"ttft_p90_s"`
-	TTFTP99  float64 `json:"ttft_p99_s"`
-	EndToEnd float64 `json:"end_to_end_mean_s"`
-	// Skew is the most any engine computed, over the mean.
-	Skew float64 `json:"work_max_over_mean"`
+// Options is what a workload is played against. A zero field has its default.
+type Options struct {
+	Fleet   int           // engines; 8
+	Engine  engine.Config // each of them; what the function Engine gives
+	Proxies int           // Envoys that know nothing of each other; 1
+	Workers int           // of each proxy; 4
+	// Delay is how long after the step that caused it a KV event is in the
+	// proxies' index, and from when engines tell their load until the proxies know;
+	// 40 ms.
+	Delay   time.Duration
+	Routing string // the object "routing" of the plugin's configuration; its defaults
+	Seed    uint64 // of dice
 }
 
-// run is one play of a workload.
-type run struct {
-	reqs    []Request
-	engines []*Engine
-	policy  Policy
-	ttft    []float64
-	total   float64
-	cached  int
-	done    int
+func (o Options) withDefaults() Options {
+	if o.Fleet == 0 {
+		o.Fleet = 8
+	}
+	if o.Engine.PrefillRate == 0 {
+		o.Engine = Engine()
+	}
+	o.Proxies, o.Workers = max(o.Proxies, 1), max(o.Workers, 0)
+	if o.Workers == 0 {
+		o.Workers = 4
+	}
+	if o.Delay == 0 {
+		o.Delay = 40 * time.Millisecond
+	}
+	return o
 }
 
-// Run plays the workload against a fleet of engines under the named policy
-// (see [Policies]).
-func Run(name string, reqs []Request, fleet int, cfg EngineConfig, seed uint64) (Result, error) {
-	engines := make([]*Engine, fleet)
-	for i := range engines {
-		engines[i] = NewEngine(cfg)
-	}
-	p, err := newPolicy(name, engines, seed)
-	if err != nil {
-		return Result{}, err
-	}
-	for i := range reqs {
-		if n := blocks(reqs[i].Input + reqs[i].Output); n > cfg.CacheBlocks {
-			return Result{}, fmt.Errorf("request %d needs %d blocks, an engine has %d", i, n, cfg.CacheBlocks)
-		}
-	}
-	r := &run{reqs: reqs, engines: engines, policy: p}
-	r.play()
-	return r.result(name), nil
+// play is one play of a workload.
+type play struct {
+	clock   clock
+	fleet   *fleet
+	policy  policy
+	dice    *rand.Rand
+	options Options
+	flights []*flight
+	left    int // requests without an end
+	gauge   gauge
+	failed  error // the first error met
 }
 
 // headDelay is how long after its arrival an engine sends the head of a
-// stream, in microseconds: long before the first token.
-const headDelay = 20_000
+// stream: long before the first token.
+const headDelay = 20 * time.Millisecond
 
-// play takes arrivals, heads and step ends in the order of their times.
-func (r *run) play() {
-	next, head := 0, 0
-	places := make([]int, len(r.reqs))
-	for r.done < len(r.reqs) {
-		e, at := r.earliest()
-		arrival, answer := never, never
-		if next < len(r.reqs) {
-			arrival = r.reqs[next].At
+// Run plays the workload under the named policy (see [Policies]).
+func Run(name string, w *Workload, o Options) (Result, error) {
+	if len(w.Requests) == 0 {
+		return Result{}, errors.New("the workload has no requests")
+	}
+	p := newPlay(w, o)
+	var err error
+	if p.policy, err = newPolicy(name, p); err != nil {
+		return Result{}, err
+	}
+	if err := p.run(); err != nil {
+		return Result{}, err
+	}
+	return p.result(name, w), nil
+}
+
+// newPlay gives every request its door.
+func newPlay(w *Workload, o Options) *play {
+	o = o.withDefaults()
+	p := &play{options: o, left: len(w.Requests), dice: rand.New(rand.NewPCG(o.Seed, 2))}
+	p.fleet = newFleet(&p.clock, o.Fleet, o.Engine)
+	p.fleet.listener = p
+	for i := range w.Requests {
+		p.flights = append(p.flights, &flight{Request: &w.Requests[i], id: i, door: door{p.dice.IntN(o.Proxies), p.dice.IntN(o.Workers)}})
+	}
+	return p
+}
+
+// run takes arrivals, what is planned and the ends of steps in the order of
+// their times.
+func (p *play) run() error {
+	for next := 0; p.left > 0 && p.failed == nil; {
+		arrival := never
+		if next < len(p.flights) {
+			arrival = p.flights[next].At
 		}
-		if head < next {
-			answer = r.reqs[head].At + headDelay
-		}
-		switch min(arrival, answer, at) {
-		case answer:
-			x := r.engines[places[head]]
-			r.policy.Head(answer, head, x.owed(), x.inFlight())
-			head++
+		engine, ends := p.fleet.next()
+		switch planned := p.clock.next(); min(arrival, planned, ends) {
+		case planned:
+			p.clock.step()
 		case arrival:
-			places[next] = r.policy.Pick(arrival, next, &r.reqs[next])
-			r.engines[places[next]].submit(arrival, next, &r.reqs[next])
+			p.clock.now = arrival
+			if err := p.arrive(p.flights[next]); err != nil {
+				return err
+			}
 			next++
 		default:
-			e.end(r)
+			p.clock.now = ends
+			engine.Advance(ends)
 		}
 	}
+	return p.failed
 }
 
-// never is later than anything.
-const never = int64(1) << 62
-
-// earliest is the engine whose step ends first.
-func (r *run) earliest() (*Engine, int64) {
-	var first *Engine
-	at := never
-	for _, e := range r.engines {
-		if e.stepEnd > 0 && e.stepEnd < at {
-			first, at = e, e.stepEnd
-		}
+// fail ends the run if err is not nil.
+func (p *play) fail(err error) {
+	if p.failed == nil {
+		p.failed = err
 	}
-	return first, at
 }
 
-func (r *run) first(now int64, id, cached int) {
-	r.ttft = append(r.ttft, float64(now-r.reqs[id].At)/1e6)
-	r.cached += cached
-	r.policy.First(now, id)
+func (p *play) arrive(f *flight) error {
+	if limit := p.fleet.replicas[0].Config().MaxModelLen; f.Tokens+f.Output > limit {
+		return fmt.Errorf("request %d has %d tokens, prompt and answer; an engine takes %d", f.id, f.Tokens+f.Output, limit)
+	}
+	slot := p.policy.pick(f)
+	if slot < 0 {
+		return fmt.Errorf("request %d was not placed", f.id)
+	}
+	p.clock.at(f.At+headDelay, func() { p.head(f) })
+	return p.fleet.send(f, slot)
 }
 
-func (r *run) finished(now int64, id int) {
-	r.total += float64(now-r.reqs[id].At) / 1e6
-	r.done++
-	r.policy.Done(now, id)
+func (p *play) head(f *flight) {
+	if !f.headed {
+		f.headed = true
+		p.policy.head(f)
+	}
 }
 
-func (r *run) result(name string) Result {
-	slices.Sort(r.ttft)
-	n := len(r.ttft)
-	res := Result{
-		Policy: name, Requests: n,
-		TTFTP50: r.ttft[n/2], TTFTP90: r.ttft[n*90/100], TTFTP99: r.ttft[n*99/100],
-		EndToEnd: r.total / float64(n),
-	}
-	prompts, most, all := 0, 0, 0
-	for i := range r.reqs {
-		prompts += r.reqs[i].Input
-	}
-	for _, e := range r.engines {
-		most, all = max(most, e.done), all+e.done
-	}
-	for _, t := range r.ttft {
-		res.TTFTMean += t / float64(n)
-	}
-	res.HitRatio = float64(r.cached) / float64(prompts)
-	res.Skew = float64(most) * float64(len(r.engines)) / float64(max(all, 1))
-	return res
+// first implements listener.
+func (p *play) first(f *flight) {
+	p.head(f)
+	p.gauge.first(p.clock.now, f)
+	p.policy.first(f)
+}
+
+// done implements listener.
+func (p *play) done(f *flight) {
+	p.left--
+	p.gauge.done(p.clock.now, f)
+	p.policy.done(f)
+	f.prompt, f.job = nil, nil
 }

@@ -1,156 +1,202 @@
 package lab
 
 import (
-	"encoding/binary"
-	"math/rand/v2"
-	"strconv"
+	"encoding/json"
+	"fmt"
+	"time"
 
-	"github.com/warmlane/warmlane/filter/prefix"
-	"github.com/warmlane/warmlane/filter/route"
-	"github.com/warmlane/warmlane/filter/shared"
+	"github.com/warmlane/warmlane/examples/replica/engine"
+	"github.com/warmlane/warmlane/filter/exchange"
 	"github.com/warmlane/warmlane/filter/state"
 )
 
-// workersPerProxy is how many workers, each with its own router, share one
-// proxy's data.
-const workersPerProxy = 4
+// pool is the one pool of the lab.
+const pool = "default"
 
-// warmlane drives filter/route and the text index of filter/prefix: proxies
-// that know nothing of each other, each with workers that share one store.
+// warmlane is proxies with the real decision core.
 type warmlane struct {
-	dice    *rand.Rand
-	proxies []*proxy
-	tickets []*placed
-	reports bool // engines report their load with the head of an answer
+	play      *play
+	proxies   []*proxy
+	collector *collector // nil: no KV events
+	open      map[*flight]*exchange.Exchange
 }
 
-// proxy is one Envoy.
-type proxy struct {
-	workers []*worker
+func newWarmlane(kind string, p *play) (*warmlane, error) {
+	c, err := exchange.ParseConfig(configOf(kind, p.options.Routing))
+	if err != nil {
+		return nil, err
+	}
+	w := &warmlane{play: p, open: make(map[*flight]*exchange.Exchange)}
+	for range p.options.Proxies {
+		w.proxies = append(w.proxies, newProxy(c, p.options.Workers, &p.clock, p.dice))
+	}
+	if kind != "text" {
+		if err := w.listen(); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.publish(w.loads()); err != nil {
+		return nil, err
+	}
+	w.tick()
+	return w, nil
 }
 
-// worker is one VM of a proxy.
-type worker struct {
-	router   *route.Router
-	index    *prefix.Index
-	replicas []prefix.Replica
-	matched  []uint32
+// configOf writes the plugin's configuration.
+func configOf(kind, routing string) []byte {
+	if routing == "" {
+		routing = "{}"
+	}
+	precise := ""
+	switch kind {
+	case "precise-ask":
+		precise = `,"kv_events":true,"tokenize":"ask"`
+	case "precise-learned":
+		precise = `,"kv_events":true,"tokenize":"learned"`
+	}
+	return fmt.Appendf(nil, `{"routing":%s,"pools":[{"name":%q,"cluster":"replicas"%s}]}`, routing, pool, precise)
 }
 
-// placed is a request on its way.
-type placed struct {
-	route.Ticket
-	router *route.Router
-}
-
-func newWarmlane(engines []*Engine, proxies int, reports bool, seed uint64) *warmlane {
-	w := &warmlane{dice: rand.New(rand.NewPCG(seed, 2)), reports: reports}
-	pool := state.Pool{Name: "lab"}
-	for i, e := range engines {
-		pool.Replicas = append(pool.Replicas, state.Replica{
-			Slot: uint16(i), Address: "10.0.0." + strconv.Itoa(i) + ":8000", Health: state.Healthy,
-			CacheTokens: uint32(e.cfg.CacheBlocks * blockTokens), Load: route.NoReport().Load,
+// listen has the engines' KV events collected.
+func (w *warmlane) listen() error {
+	w.collector = newCollector(w.play.fleet, w.proxies)
+	for _, x := range w.proxies {
+		if err := x.begin(); err != nil {
+			return err
+		}
+	}
+	w.play.fleet.hear = func(slot int, at time.Duration, events []engine.Event) {
+		sent := payload(at, events)
+		w.play.clock.at(at+w.play.options.Delay, func() {
+			w.collector.take(slot, sent)
+			w.play.fail(w.collector.failed)
 		})
 	}
-	for range proxies {
-		w.proxies = append(w.proxies, w.newProxy(&pool))
-	}
-	return w
+	return nil
 }
 
-func (w *warmlane) newProxy(pool *state.Pool) *proxy {
-	p := &proxy{}
-	mem := shared.NewMem()
-	for range workersPerProxy {
-		view := mem.View()
-		r := route.New(view, pool.Name, route.Defaults(), w.dice.Uint32())
-		r.Adopt(pool, 1)
-		p.workers = append(p.workers, &worker{
-			router:   r,
-			index:    prefix.New(view, prefix.Options{}),
-			replicas: make([]prefix.Replica, len(pool.Replicas)),
-			matched:  make([]uint32, len(pool.Replicas)),
-		})
+// publish tells all proxies what control knows of the engines.
+func (w *warmlane) publish(loads []state.Load) error {
+	p := state.Pool{Name: pool, Models: []string{Model}}
+	for slot, r := range w.play.fleet.replicas {
+		c := r.Config()
+		known := state.Replica{
+			Slot: uint16(slot), Incarnation: 1, Address: address(slot), Health: state.Healthy, Models: p.Models,
+			Load: loads[slot], BlockSize: uint32(c.BlockSize), CacheTokens: uint32((c.Blocks - 1) * c.BlockSize),
+		}
+		if w.collector != nil {
+			known.KV, known.Tags = state.KVComplete, w.collector.index.Tagged(uint16(slot))
+		}
+		p.Replicas = append(p.Replicas, known)
 	}
-	return p
+	for _, x := range w.proxies {
+		if err := x.publish(&state.Snapshot{Epoch: 1, Generation: 1, Pools: []state.Pool{p}}, w.play.clock.now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// millis is virtual time as the router wants it.
-func millis(now int64) int64 { return 1_700_000_000_000 + now/1000 }
-
-func (w *warmlane) Pick(now int64, id int, r *Request) int {
-	p := w.proxies[w.dice.IntN(len(w.proxies))]
-	v := p.workers[w.dice.IntN(len(p.workers))]
-	t := &placed{router: v.router}
-	for len(w.tickets) <= id {
-		w.tickets = append(w.tickets, nil)
+// loads is what the engines say of themselves now, as far as control pushes it.
+func (w *warmlane) loads() []state.Load {
+	var all []state.Load
+	for _, r := range w.play.fleet.replicas {
+		running, waiting, usage := r.Load()
+		l := state.NoLoad()
+		l.At, l.Running, l.Waiting, l.KV = millis(w.play.clock.now), int32(running), int32(waiting), float32(usage)
+		all = append(all, l)
 	}
-	w.tickets[id] = t
-	return v.place(millis(now), r, w.dice.Uint64(), &t.Ticket)
+	return all
 }
 
-// place does with a prompt what the filter does: look up, choose, record. An
-// index in memory has no error to give.
-func (v *worker) place(now int64, r *Request, dice uint64, t *route.Ticket) int {
-	var chain prefix.Chain
-	chainOf(&chain, r)
-	for slot := range v.replicas {
-		v.replicas[slot] = v.replica(slot)
+// tick does what is due every tickEvery: the workers' ticks, and control's
+// scrape, which happens to be as frequent.
+func (w *warmlane) tick() {
+	c := &w.play.clock
+	for _, x := range w.proxies {
+		x.tick(c.now)
 	}
-	v.index.Lookup(&chain, 0, v.replicas, v.matched, now)
-	for slot := range v.matched {
-		v.matched[slot] /= bytesPerToken
+	loads := w.loads()
+	c.at(c.now+w.play.options.Delay, func() { w.play.fail(w.publish(loads)) })
+	c.at(c.now+tickEvery, w.tick)
+}
+
+// pick plays the request's side of an exchange.
+func (w *warmlane) pick(f *flight) int {
+	e := w.worker(f).NewExchange()
+	w.open[f] = e
+	slot := w.obey(f, e.RequestHeaders(requestHead(), false))
+	for body := f.Body(); e.ReadsRequest(); {
+		n := min(len(body), bodyChunk)
+		slot = w.obey(f, e.RequestBody(body[:n], n == len(body)))
+		body = body[n:]
 	}
-	q := route.Query{
-		Prompt: uint32(r.Input), Matched: v.matched, Tree: true, Ring: chain.RingHash(0), Stream: true,
-	}
-	var c route.Choice
-	v.router.Choose(&q, now, dice, &c, t)
-	slot := int(c.Order[0])
-	v.index.Record(&chain, 0, v.replica(slot))
 	return slot
 }
 
-func (v *worker) replica(slot int) prefix.Replica {
-	return prefix.Replica{Key: v.router.Key(slot), Clock: v.router.Clock(slot), Capacity: v.router.Capacity(slot)}
+// bodyChunk is in which pieces Envoy hands a body on.
+const bodyChunk = 16 << 10
+
+func (w *warmlane) worker(f *flight) *exchange.Worker {
+	return w.proxies[f.door.proxy].workers[f.door.worker]
 }
 
-// bytesPerToken is what a token of text is taken for.
-const bytesPerToken = 4
-
-// chainOf hashes a text made up for the request: equal chunks have equal text.
-func chainOf(c *prefix.Chain, r *Request) {
-	var text [ChunkTokens * bytesPerToken]byte
-	for i, name := range r.Chunks {
-		dice := rand.New(rand.NewPCG(name, 4))
-		for at := 0; at < len(text); at += 8 {
-			binary.LittleEndian.PutUint64(text[at:], dice.Uint64())
+// obey does what Envoy would about a verdict, and returns the engine that it
+// names, -1 if none. Calls to /tokenize are answered at once.
+func (w *warmlane) obey(f *flight, v *exchange.Verdict) (slot int) {
+	slot = -1
+	for _, p := range v.Properties {
+		switch p.Name {
+		case "warmlane.destination":
+			slot = slotOf(p.Value)
+		case "warmlane.session":
+			f.session = string(p.Value)
 		}
-		c.Text(text[:r.chunkTokens(i)*bytesPerToken])
 	}
-	c.Border()
+	c := v.Call
+	if c == nil {
+		return slot
+	}
+	w.play.gauge.calls++
+	job := c.Job
+	status, answer := tokenized(c.Body)
+	if job == 0 {
+		return w.obey(f, w.open[f].Tokenized(status, answer))
+	}
+	w.worker(f).Tokenized(job, status, answer)
+	return slot
 }
 
-func (w *warmlane) Head(now int64, id int, owed, inFlight int) {
-	if !w.reports {
-		return
+// tokenized is what an engine answers to /tokenize.
+func tokenized(body []byte) (status int, answer []byte) {
+	var c chatBody
+	if err := json.Unmarshal(body, &c); err != nil {
+		return 400, nil
 	}
-	rep := route.NoReport()
-	rep.Owed, rep.InFlight = int32(owed), int32(inFlight)
-	t := w.tickets[id]
-	if t == nil {
-		return // answered already
+	prompt := (&Request{Messages: c.Messages}).Prompt()
+	answer, err := json.Marshal(struct {
+		Count  int            `json:"count"`
+		Tokens []engine.Token `json:"tokens"`
+	}{len(prompt), prompt})
+	if err != nil {
+		return 500, nil
 	}
-	t.router.Note(&t.Ticket, millis(now), &rep)
+	return 200, answer
 }
 
-func (w *warmlane) First(now int64, id int) {
-	t := w.tickets[id]
-	t.router.FirstToken(&t.Ticket, millis(now), nil)
+func (w *warmlane) head(f *flight) {
+	answered := func() []byte { return []byte(address(f.replica.slot)) }
+	w.obey(f, w.open[f].ResponseHeaders(answerHead(), answered, false))
 }
 
-func (w *warmlane) Done(now int64, id int) {
-	t := w.tickets[id]
-	t.router.Settle(&t.Ticket, millis(now), route.OK, nil)
-	w.tickets[id] = nil
+func (w *warmlane) first(f *flight) { w.open[f].ResponseBody(firstEvents) }
+
+func (w *warmlane) done(f *flight) {
+	e := w.open[f]
+	delete(w.open, f)
+	if e.ReadsResponseBody() {
+		e.ResponseBody(lastEvents(f))
+	}
+	e.ResponseEnd()
+	w.obey(f, e.Settle(func() []byte { return nil }))
 }

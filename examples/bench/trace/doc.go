@@ -22,7 +22,8 @@
 //
 // # Is the instrument right?
 //
-// Round robin needs no knowledge, so the same workload in pure virtual time
-// (package lab, the same engines) must give the same figures. The program
-// compares the two and fails if they are more than a twentieth apart.
+// Round robin of one Envoy worker needs no knowledge and no dice, so the same
+// workload in pure virtual time (package lab, the same engines) must give the
+// same figures. The program compares the two and fails if they are more than a
+// twentieth apart.
 package main

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,7 +50,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.out, "json", "", "`FILE` for the figures (default: trace.json in the folder of -build)")
 	f.StringVar(&settings, "settings", "conv-mid,conv-high", "windows of the trace, separated by commas")
 	f.StringVar(&policies, "policies", allPolicies, "ways of routing, separated by commas")
-	f.StringVar(&workers, "workers", "1,4", "Envoy workers that Warmlane's policies run with, separated by commas; the rest run with the first")
+	f.StringVar(&workers, "workers", "1,4", "numbers of Envoy workers, separated by commas; the instrument is checked with 1")
 	f.Float64Var(&o.speed, "speed", 4, "how much faster than the clock the engines run")
 	f.Uint64Var(&o.seed, "seed", 1, "order of equal arrivals, words")
 	f.BoolVar(&o.together, "together", false, "send requests of one moment at once, not one after the other")
@@ -131,7 +132,7 @@ func measure(ctx context.Context, o options, w *lab.Workload) (rows []row, err e
 			rows = append(rows, r)
 			r.progress(os.Stderr)
 		}
-		if policy == "round-robin" {
+		if policy == "round-robin" && slices.Contains(o.workers, 1) {
 			r, err := virtual(w, "round-robin", virtualRoundRobin, o.seed)
 			if err != nil {
 				return nil, err
@@ -144,10 +145,10 @@ func measure(ctx context.Context, o options, w *lab.Workload) (rows []row, err e
 
 // counts are the numbers of workers that a policy runs with.
 func (o *options) counts(policy string) []int {
-	if policy == "text" || strings.HasPrefix(policy, "precise-") {
-		return o.workers
+	if policy == "oracle" {
+		return []int{1}
 	}
-	return o.workers[:1]
+	return o.workers
 }
 
 // onWire plays the workload through Envoy.

@@ -68,7 +68,7 @@ func at(sorted []float64, share float64) float64 {
 
 // virtual plays the workload in virtual time under a policy of the lab.
 func virtual(w *lab.Workload, policy, name string, seed uint64) (row, error) {
-	res, err := lab.Run(policy, w, lab.Options{Fleet: fleet, Seed: seed})
+	res, err := lab.Run(policy, w, lab.Options{Fleet: fleet, Workers: 1, Seed: seed})
 	if err != nil {
 		return row{}, err
 	}
@@ -128,7 +128,7 @@ const tolerance = 0.05
 // checkInstrument compares round robin with itself.
 func checkInstrument(rows []row) error {
 	for _, r := range rows {
-		if r.Policy != "round-robin" {
+		if r.Policy != "round-robin" || r.Workers != 1 {
 			continue
 		}
 		v := find(rows, r.Setting, virtualRoundRobin)

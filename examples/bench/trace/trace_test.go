@@ -66,7 +66,7 @@ func TestReplayTellsWhatFailed(t *testing.T) {
 }
 
 func TestInstrument(t *testing.T) {
-	rows := []row{{Setting: "a", Policy: "round-robin", Mean: 2}, {Setting: "a", Policy: virtualRoundRobin, Mean: 2.09}}
+	rows := []row{{Setting: "a", Policy: "round-robin", Workers: 1, Mean: 2}, {Setting: "a", Policy: virtualRoundRobin, Workers: 1, Mean: 2.09}}
 	if err := checkInstrument(rows); err != nil {
 		t.Error(err)
 	}
