@@ -57,8 +57,7 @@ func (s *stream) OnResponseHeaders(_ int, end bool) types.Action {
 // OnResponseBody implements abi.Stream.
 func (s *stream) OnResponseBody(size int, end bool) types.Action {
 	if s.exchange.ReadsResponseBody() && size > 0 {
-		skip := s.exchange.SkipsResponse(size)
-		if bytes, err := abi.Buffer(abi.ResponseBody, skip, size-skip); err == nil {
+		if bytes, err := abi.Buffer(abi.ResponseBody, 0, size); err == nil {
 			s.exchange.ResponseBody(bytes)
 		}
 	}

@@ -57,7 +57,7 @@ func (e *Exchange) read() *openai.Request {
 	bad := e.scanner.Close()
 	readable := e.head.dialect != byLoad && !e.head.encoded
 	e.tree = readable && bad.Fault == openai.NoFault && request.PromptBytes > 0 &&
-		request.PromptBytes <= e.worker.config.Routing.MaxPromptBytes
+		request.PromptBytes+request.HeadBytes <= e.worker.config.Routing.MaxPromptBytes
 	if readable && bad.Fault != openai.NoFault {
 		e.worker.tally.add(e.worker.metrics.scanErrors[bad.Fault], 1)
 	}
@@ -81,7 +81,7 @@ func (e *Exchange) choose(request *openai.Request) {
 		q.Prompt = e.promptTokens(request)
 	}
 	if e.tree {
-		q.Ring = e.prompt.RingHash(e.namespace)
+		q.Ring = e.ring()
 	}
 	e.route(&q)
 	e.choice.N = min(e.choice.N, e.worker.config.Routing.Candidates)
@@ -125,8 +125,14 @@ func (e *Exchange) lookUp(request *openai.Request) []uint32 {
 	for slot := range warm {
 		warm[slot] = p.replica(slot)
 	}
+	if request.Head != 0 {
+		e.lookUpOpening(request, warm)
+	}
 	if err := e.worker.index.Lookup(&e.prompt.Chain, e.namespace, warm, matched, e.sentAt); err != nil {
 		clear(matched)
+	}
+	if request.Head != 0 {
+		e.addOpening(request, matched)
 	}
 	return matched
 }
@@ -160,12 +166,18 @@ func (e *Exchange) record(slot int) {
 	if e.tree && slot >= 0 && e.pool.router.Key(slot) != 0 {
 		// An index that cannot be written costs a warm hit, not the request.
 		_ = e.worker.index.Record(&e.prompt.Chain, e.namespace, e.pool.replica(slot))
+		if e.apart {
+			_ = e.worker.index.Record(&e.opening, e.openingNamespace, e.pool.replica(slot))
+		}
 	}
 }
 
 func (e *Exchange) withdraw(slot int) {
 	if e.tree && slot >= 0 {
 		_ = e.worker.index.Withdraw(&e.prompt.Chain, e.namespace, e.pool.router.Key(slot))
+		if e.apart {
+			_ = e.worker.index.Withdraw(&e.opening, e.openingNamespace, e.pool.router.Key(slot))
+		}
 	}
 }
 

@@ -28,27 +28,28 @@ type Exchange struct {
 
 	scanner openai.Scanner
 	prompt  prompt
-	first   openai.FirstToken
+	opening prefix.Chain // what the engine renders before the prompt, if that stands apart
 
-	known    knowledge   // of the prompt's tokens, if the pool has KV events
-	keep     int64       // how much of the body is kept at most
-	body     []byte      // as far as it is kept; nil = not
-	overflow bool        // it was too much to be kept
-	tail     openai.Tail // of the answer ...
-	counted  bool        // ... if its usage is wanted
-	usage    openai.Usage
-	used     bool // usage was found
+	known    knowledge // of the prompt's tokens, if the pool has KV events
+	keep     int64     // how much of the body is kept at most
+	body     []byte    // as far as it is kept; nil = not
+	overflow bool      // it was too much to be kept
+	said     openai.Answer
+	reads    bool // the answer's body can be read
 
-	pool      *pool
-	series    *modelSeries
-	namespace prefix.Namespace // of the prompt in the text index
-	tree      bool             // the prompt has a chain
-	choice    route.Choice
-	ticket    route.Ticket
-	named     int // slot in the header's first place, -1 if none
-	replied   bool
+	pool             *pool
+	series           *modelSeries
+	namespace        prefix.Namespace // of the prompt in the text index
+	apart            bool             // the opening has a chain of its own ...
+	openingNamespace prefix.Namespace // ... in this namespace
+	tree             bool             // the prompt has a chain
+	choice           route.Choice
+	ticket           route.Ticket
+	named            int // slot in the header's first place, -1 if none
+	replied          bool
 
-	sentAt, firstAt int64 // ms; 0 = not yet
+	sentAt, firstAt int64 // ms; 0 = not yet; firstAt is the first token's ...
+	lastAt          int64 // ... and lastAt the last one's
 	askedAt, askMS  int64 // when the tokens were asked for, and how long that took
 	report          route.Report
 	reported        bool
@@ -72,11 +73,12 @@ func (w *Worker) NewExchange() *Exchange {
 // Reset makes e ready for another request and keeps its memory.
 func (e *Exchange) Reset() {
 	e.phase, e.named, e.pool, e.series = idle, -1, nil, nil
-	e.tree, e.replied, e.reported, e.ended, e.explained = false, false, false, false, false
+	e.tree, e.apart, e.replied, e.reported, e.ended, e.explained = false, false, false, false, false, false
 	e.ticket, e.choice.N = route.Ticket{}, 0 // Choose fills in the rest
-	e.sentAt, e.firstAt, e.answeredLen = 0, 0, 0
+	e.sentAt, e.firstAt, e.lastAt, e.answeredLen = 0, 0, 0, 0
 	e.answer, e.reason = responseHead{}, NoReason
-	e.known, e.counted, e.used = knowledge{}, false, false
+	e.known, e.reads = knowledge{}, false
+	e.said.Reset(false)
 	e.askedAt, e.askMS = 0, 0
 	e.drop()
 }
@@ -108,12 +110,8 @@ func (e *Exchange) RequestHeaders(h Headers, end bool) *Verdict {
 	}
 	e.phase = reading
 	e.keep, e.overflow = 0, false
-	if !w.indexed() {
-		e.scanner.Reset(e.head.dialect.kind(), &e.prompt.Chain)
-		return v
-	}
-	e.scanner.Reset(e.head.dialect.kind(), &e.prompt)
-	if e.head.dialect != byLoad && !e.head.encoded {
+	e.readPrompt(w.indexed())
+	if w.indexed() && e.head.dialect.tokenized() && !e.head.encoded {
 		e.keep = w.keeps(e.head.session, w.env.Now())
 	}
 	return v
@@ -121,14 +119,22 @@ func (e *Exchange) RequestHeaders(h Headers, end bool) *Verdict {
 
 var textFormat = []byte("TEXT")
 
-func (d dialect) kind() openai.Kind {
-	switch d {
-	case chat:
-		return openai.Chat
-	case completions:
-		return openai.Completions
+// readPrompt readies the scanner; ids says that the tokens of a prompt that is
+// given as such are wanted.
+func (e *Exchange) readPrompt(ids bool) {
+	var sink openai.Sink = &e.prompt.Chain
+	if ids {
+		sink = &e.prompt
 	}
-	return openai.Other
+	switch d := e.head.dialect; {
+	case d == byLoad && e.head.markLen > 0:
+		e.scanner.ResetForm(e.head.mark[:e.head.markLen], sink)
+	case d == responses, d == messages, d == rerank:
+		e.scanner.Reset(d.kind(), sink)
+		e.scanner.SetHead(&e.opening)
+	default:
+		e.scanner.Reset(d.kind(), sink)
+	}
 }
 
 // ReadsRequest says whether the body's bytes are wanted.
@@ -209,25 +215,25 @@ func (e *Exchange) takeHead(v *Verdict, upstream func() []byte) {
 			v.add(loadHeader, load)
 		}
 	}
-	if e.answer.stream = e.answer.stream && e.answer.status == 200; e.answer.stream {
-		e.first.Reset()
+	if e.answer.status != 200 {
+		return
 	}
-	if e.pool.indexed() && e.answer.status == 200 {
+	if e.reads = !e.ended && !e.answer.encoded; e.reads {
+		e.said.Reset(e.answer.stream)
+	}
+	if e.pool.indexed() {
 		e.takeIn(v)
 	}
 }
 
 // takeIn is about a request that a replica has taken in: its tokens may be worth
-// a call, and what the answer says of them is worth reading.
+// a call.
 func (e *Exchange) takeIn(v *Verdict) {
-	r := e.scanner.Request()
-	e.learn(v, r, e.worker.env.Now())
+	e.learn(v, e.scanner.Request(), e.worker.env.Now())
 	if e.body != nil {
 		e.worker.tier2.kept.spend(e.body)
 		e.body = nil
 	}
-	e.counted = e.head.dialect != byLoad && !e.ended && !e.answer.encoded && (!e.answer.stream || r.StreamIncludeUsage)
-	e.tail.Reset()
 }
 
 // address is that of the replica named first.
@@ -287,43 +293,44 @@ func (e *Exchange) load() *route.Report {
 	return &e.report
 }
 
-// ReadsResponseBody says whether the answer's bytes are wanted: those of a
-// stream until its first token, and all where they end with a count of tokens.
+// ReadsResponseBody says whether the answer's bytes are wanted. All of a stream
+// are: its end says what it took, and whether it is what it seems.
 func (e *Exchange) ReadsResponseBody() bool {
-	return e.phase == answering && (e.counted || e.awaitsFirst())
-}
-
-func (e *Exchange) awaitsFirst() bool { return e.answer.stream && e.firstAt == 0 }
-
-// SkipsResponse is how many of the next bytes of the answer need not be given to
-// ResponseBody, if there are so many in a row.
-func (e *Exchange) SkipsResponse(size int) int {
-	if e.awaitsFirst() {
-		return 0
-	}
-	return max(size-openai.TailBytes, 0)
+	return e.phase == answering && e.reads && e.said.Reads()
 }
 
 // ResponseBody takes the next bytes of the answer.
 func (e *Exchange) ResponseBody(chunk []byte) {
-	if !e.ReadsResponseBody() {
-		return
+	if e.ReadsResponseBody() {
+		e.said.Write(chunk)
+		e.clock(e.said.Finish != openai.NoFinish || e.said.Ended)
 	}
-	if e.counted {
-		e.tail.Write(chunk)
-	}
-	if !e.awaitsFirst() || !e.first.Write(chunk) {
-		return
-	}
-	e.firstAt = e.worker.env.Now()
-	e.pool.router.FirstToken(&e.ticket, e.firstAt, e.load())
-	e.reported = false
-	e.worker.tally.observe(e.series.ttft, e.firstAt-e.sentAt)
 }
 
 // ResponseEnd says that the answer is complete.
 func (e *Exchange) ResponseEnd() {
-	if e.phase == answering {
-		e.ended = true
+	if e.phase != answering {
+		return
+	}
+	e.ended = true
+	if e.reads {
+		e.said.End()
+		e.clock(true)
+	}
+}
+
+// clock notes when a stream's first token came, and its last.
+func (e *Exchange) clock(last bool) {
+	if e.said.Outputs == 0 {
+		return
+	}
+	if e.firstAt == 0 {
+		e.firstAt = e.worker.env.Now()
+		e.pool.router.FirstToken(&e.ticket, e.firstAt, e.load())
+		e.reported = false
+		e.worker.tally.observe(e.series.ttft, e.firstAt-e.sentAt)
+	}
+	if last && e.lastAt == 0 {
+		e.lastAt = e.worker.env.Now()
 	}
 }

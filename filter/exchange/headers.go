@@ -1,6 +1,10 @@
 package exchange
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/warmlane/warmlane/filter/openai"
+)
 
 // Headers walks a header map. Names are lower-case, as HTTP/2 has them, and
 // name and value are valid until the next call.
@@ -48,7 +52,22 @@ const (
 	byLoad                     // routed by load alone
 	chat                       // /v1/chat/completions
 	completions                // /v1/completions
+	responses                  // /v1/responses
+	messages                   // /v1/messages
+	embeddings                 // /v1/embeddings and its like
+	rerank                     // /v1/rerank and /v1/score
 )
+
+// kinds says how the scanner reads a dialect.
+var kinds = [...]openai.Kind{
+	chat: openai.Chat, completions: openai.Completions, responses: openai.Responses, messages: openai.Messages,
+	embeddings: openai.Embeddings, rerank: openai.Rerank,
+}
+
+func (d dialect) kind() openai.Kind { return kinds[d] }
+
+// tokenized says that engines tell the tokens of such a request.
+func (d dialect) tokenized() bool { return d == chat || d == completions }
 
 // requestHead is what the headers of a request say about it.
 type requestHead struct {
@@ -60,6 +79,8 @@ type requestHead struct {
 	session   bool // the client has a session of its own
 	id        [64]byte
 	idLen     int
+	mark      [70]byte // boundary of a form ...
+	markLen   int      // ... or 0, if the body is none
 }
 
 // read takes in the head and says in v which headers must go. The names a
@@ -78,6 +99,8 @@ func (r *requestHead) read(h Headers, names *HeaderConfig, v *Verdict) {
 		switch string(name) {
 		case "content-encoding":
 			r.encoded = len(value) > 0 && !bytes.EqualFold(value, []byte("identity"))
+		case "content-type":
+			r.markLen = copy(r.mark[:], openai.Boundary(value))
 		case "x-request-id":
 			r.idLen = copy(r.id[:], value)
 		case askLoadHeader:
@@ -131,8 +154,16 @@ func dialectOf(path []byte) dialect {
 		return chat
 	case "/v1/completions":
 		return completions
-	case "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/rerank", "/rerank", "/v1/score", "/score",
-		"/pooling", "/classify", "/v1/audio/transcriptions", "/v1/audio/translations", "/tokenize", "/detokenize":
+	case "/v1/responses":
+		return responses
+	case "/v1/messages":
+		return messages
+	case "/v1/embeddings", "/pooling", "/classify":
+		return embeddings
+	case "/v1/rerank", "/rerank", "/v2/rerank", "/v1/score", "/score":
+		return rerank
+	case "/tokenize", "/detokenize", "/v1/messages/count_tokens", "/v2/embed",
+		"/v1/audio/transcriptions", "/v1/audio/translations", "/v1/audio/speech":
 		return byLoad
 	}
 	return notOurs

@@ -28,6 +28,7 @@ func (s *scratch) logOf(e *Exchange, now int64, outcome Outcome) []byte {
 	if e.sentAt != 0 {
 		b = appendNumber(b, "duration_ms", now-e.sentAt)
 	}
+	b = e.appendSaid(b)
 	b = appendText(b, "outcome", []byte(outcome.String()))
 	if e.reason != NoReason {
 		b = appendText(b, "reason", []byte(e.reason))
@@ -66,18 +67,22 @@ func (e *Exchange) appendKnown(b []byte) []byte {
 	if e.askedAt != 0 {
 		b = appendNumber(b, "tokenize_ms", e.askMS)
 	}
-	b = appendNumber(b, "predicted", int64(e.predicted()))
-	if !e.used {
-		return b
+	return appendNumber(b, "predicted", int64(e.predicted()))
+}
+
+// appendSaid writes what the answer said of itself.
+func (e *Exchange) appendSaid(b []byte) []byte {
+	u := &e.said.Usage
+	if u.Prompt >= 0 {
+		b = appendNumber(b, "prompt_tokens", u.Prompt)
 	}
-	b = appendNumber(b, "prompt_tokens", e.usage.Prompt)
-	if e.usage.Completion >= 0 {
-		b = appendNumber(b, "completion_tokens", e.usage.Completion)
+	if u.Completion >= 0 {
+		b = appendNumber(b, "completion_tokens", u.Completion)
 	}
-	if e.usage.Cached >= 0 {
-		b = appendNumber(b, "cached", e.usage.Cached)
+	if u.Cached >= 0 {
+		b = appendNumber(b, "cached", u.Cached)
 	}
-	return b
+	return appendText(b, "finish", []byte(e.said.Finish.String()))
 }
 
 // appendLoad writes what was known of the chosen replica's load.

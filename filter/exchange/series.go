@@ -45,6 +45,16 @@ func newWorkerSeries(t *Tally) workerSeries {
 	return w
 }
 
+// The kinds of tokens.
+const (
+	promptTokens = iota
+	completionTokens
+	cachedTokens
+	tokenKinds
+)
+
+var tokenKindNames = [tokenKinds]string{"prompt", "completion", "cached"}
+
 // modelSeries holds the metrics of one model in one pool. They are looked up
 // once a request, by the model, and then by number.
 type modelSeries struct {
@@ -54,6 +64,8 @@ type modelSeries struct {
 	decisions [len(branches)][route.NumBranches]*Metric // by tier - 1
 	duration  *Metric
 	ttft      *Metric
+	pace      *Metric // of the tokens after the first
+	tokens    [tokenKinds]*Metric
 	matched   *Metric
 	missed    *Metric // tokens by which the match was wrong
 	unsaid    *Metric // answers without a usage
@@ -104,9 +116,13 @@ func (p *poolSeries) newModel(model string) *modelSeries {
 		model: model, requests: make(map[uint16]*Metric),
 		duration: t.metric(Histogram, seriesName("warmlane_duration_ms", "pool", p.pool, "model", model)),
 		ttft:     t.metric(Histogram, seriesName("warmlane_ttft_ms", "pool", p.pool, "model", model)),
+		pace:     t.metric(Histogram, seriesName("warmlane_time_per_output_token_us", "pool", p.pool, "model", model)),
 		matched:  t.metric(Counter, seriesName("warmlane_matched_tokens_total", "pool", p.pool, "model", model)),
 		missed:   t.metric(Counter, seriesName("warmlane_predicted_error_tokens_total", "pool", p.pool, "model", model)),
 		unsaid:   t.metric(Counter, seriesName("warmlane_usage_missing_total", "pool", p.pool, "model", model)),
+	}
+	for k, kind := range tokenKindNames {
+		m.tokens[k] = t.metric(Counter, seriesName("warmlane_tokens_total", "pool", p.pool, "model", model, "kind", kind))
 	}
 	for o := range m.outcomes {
 		m.outcomes[o] = t.metric(Counter, seriesName("warmlane_outcomes_total", "pool", p.pool, "model", model, "outcome", Outcome(o).String()))

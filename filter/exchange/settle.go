@@ -25,7 +25,7 @@ func (e *Exchange) Settle(details func() []byte) *Verdict {
 		e.pool = w.pools[0]
 		e.series = e.pool.series.other
 	}
-	if e.pool.indexed() && e.answer.status == 200 {
+	if e.answer.status == 200 {
 		e.takeUsage(now, outcome)
 	}
 	e.pay(now, outcome)
@@ -45,7 +45,9 @@ func (e *Exchange) outcome(details func() []byte) Outcome {
 	switch {
 	case e.replied || e.answer.status != 0 && e.answeredLen == 0:
 		return LocalReply
-	case e.ended:
+	case e.said.Broken():
+		return StreamError
+	case e.ended || e.said.Ended: // many clients leave once they have the end mark
 		return OK
 	case e.answer.status == 0:
 		return ClientCancelled

@@ -39,6 +39,7 @@ type pool struct {
 	precise *precise         // nil if its replicas publish no KV events
 	warm    []prefix.Replica // by slot, for the text index
 	matched []uint32         // by slot, bytes and then tokens
+	opened  []uint32         // by slot, bytes of what stands before the prompt
 
 	answers  uint32 // so far, see doubts
 	missedAt int64  // when another replica than the one named last answered; 0 = never
@@ -163,7 +164,7 @@ func (p *pool) adopt(s *state.Pool, sequence uint32) {
 		}
 	}
 	for len(p.warm) < p.router.Slots() {
-		p.warm, p.matched = append(p.warm, prefix.Replica{}), append(p.matched, 0)
+		p.warm, p.matched, p.opened = append(p.warm, prefix.Replica{}), append(p.matched, 0), append(p.opened, 0)
 	}
 	if p.precise != nil {
 		p.precise.adopt(s, p.router.Slots())

@@ -67,6 +67,36 @@ func BenchmarkScanTokens(b *testing.B) {
 	benchmarkScan(b, Completions, `{"prompt":[`+ids.String()+`1]}`)
 }
 
+// As Anthropic's client writes it: messages first, then system and tools.
+func BenchmarkScanBlocks(b *testing.B) {
+	block := `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"` + fill(line, 1000) + `","cache_control":{"type":"ephemeral"}}]}]},`
+	benchmarkScan(b, Messages, `{"max_tokens":256,"messages":[`+strings.Repeat(block, 200)+`{}],"model":"m","system":[{"type":"text","text":"`+fill(line, 20000)+`"}]}`)
+}
+
+func BenchmarkScanItems(b *testing.B) {
+	item := `{"type":"message","role":"user","content":[{"type":"input_text","text":"` + fill(line, 1000) + `"}]},`
+	benchmarkScan(b, Responses, `{"model":"m","input":[`+strings.Repeat(item, 200)+`{}]}`)
+}
+
+func BenchmarkScanForm(b *testing.B) {
+	file := make([]byte, 1<<20)
+	for i := range file {
+		file[i] = byte(i * i >> 7)
+	}
+	body := []byte(recording + field("model", "m") + "--b\r\n\r\n" + string(file) + "\r\n--b--")
+	var s Scanner
+	var sink count
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		s.ResetForm([]byte("b"), &sink)
+		s.Write(body)
+		if m := s.Close(); m.Fault != NoFault {
+			b.Fatal(m)
+		}
+	}
+}
+
 func BenchmarkScanTools(b *testing.B) {
 	tool := `{"type":"function","function":{"name":"look_up","description":"Looks something up.","parameters":{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}}},`
 	benchmarkScan(b, Chat, `{"tools":[`+strings.Repeat(tool, 50)+`{}],"messages":[]}`)

@@ -15,6 +15,11 @@ const (
 	memberN
 	memberMessages
 	memberPrompt
+	memberItems
+	memberHead
+	memberSession
+	memberPrevious
+	memberIgnored
 
 	// Members that count by their digest, one slot each, from here...
 	memberSalt
@@ -28,16 +33,23 @@ const (
 	memberProcessor
 	memberTruncate
 	memberSuffix
+	memberReasoning
+	memberThinking
+	memberOutput
+	memberInstruction
 	// ... to here.
 
 	memberIncludeUsage
 	memberContent
+	memberStreamed // a member whose text streams as content does, and that counts by its key too
+	memberAside    // a member that counts by its digest and that the engine renders
 	memberText
 	memberType
+	memberID
 )
 
 const (
-	slots         = int(memberSuffix-memberSalt) + 1
+	slots         = int(memberInstruction-memberSalt) + 1
 	firstTemplate = memberTemplate - memberSalt
 )
 
@@ -48,34 +60,18 @@ type body struct {
 	maxCompletion int64
 	slots         [slots]uint64 // digests; 0 if absent or null
 	toolBytes     [2]int64      // of tools and of functions
+	previous      uint64        // digest of previous_response_id; 0 if absent or null
 	rest          uint64
 }
 
-// memberOf finds a key in the object at a place.
-func memberOf(where place, kind Kind, key []byte) member {
-	switch where {
-	case inBody:
-		return bodyMemberOf(kind, key)
-	case inOptions:
-		if string(key) == "include_usage" {
-			return memberIncludeUsage
-		}
-	case inMessage:
-		if string(key) == "content" {
-			return memberContent
-		}
-	case inPart:
-		switch string(key) {
-		case "text":
-			return memberText
-		case "type":
-			return memberType
+// bodyMemberOf finds the members that all dialects have, and those of chat and
+// completions.
+func bodyMemberOf(kind Kind, key []byte) member {
+	if kind > Completions {
+		if m := dialectMemberOf(kind, key); m != memberOther {
+			return m
 		}
 	}
-	return memberOther
-}
-
-func bodyMemberOf(kind Kind, key []byte) member {
 	switch string(key) {
 	case "model":
 		return memberModel
@@ -91,6 +87,8 @@ func bodyMemberOf(kind Kind, key []byte) member {
 		return memberMaxCompletion
 	case "n":
 		return memberN
+	case "session_id":
+		return memberSession
 	case "messages":
 		if kind == Chat {
 			return memberMessages
@@ -141,10 +139,13 @@ func slotOf(key []byte) member {
 func (s *Scanner) openMember(object bool) (place, bool) {
 	switch {
 	case s.member == memberStreamOptions && object:
-		s.req.StreamIncludeUsage = false
+		s.req.StreamIncludeUsage, s.req.OptionsEnd = false, -1
 		return inOptions, true
-	case s.member == memberMessages && !object:
+	case (s.member == memberMessages || s.member == memberItems) && !object:
 		return inMessages, s.newPrompt()
+	case s.member == memberHead && !object:
+		s.list = inBody
+		return inContent, s.beginHead()
 	case s.member == memberPrompt && !object:
 		return inPrompt, s.newPrompt()
 	}
@@ -157,20 +158,34 @@ func (s *Scanner) bodyMember(k valueKind, h uint64) {
 	switch s.member {
 	case memberModel:
 		r.Model.set = k == kindString
+		r.ModelAt, r.ModelEnd = -1, -1
+		if r.Model.set {
+			r.ModelAt, r.ModelEnd = s.from, s.to
+		}
 	case memberUser:
 		r.User.set = k == kindString
+	case memberSession:
+		r.Session.set = k == kindString
+	case memberPrevious:
+		r.Previous.set = k == kindString
+		if s.body.previous = h; k == kindNull {
+			s.body.previous = 0
+		}
 	case memberStream:
 		r.Stream = k == kindTrue
 	case memberStreamOptions:
-		r.StreamIncludeUsage = false
+		r.StreamIncludeUsage, r.OptionsEnd = false, -1
 	case memberMaxTokens:
 		s.body.maxTokens = s.count(k)
 	case memberMaxCompletion:
 		s.body.maxCompletion = s.count(k)
 	case memberN:
 		r.N = max(s.count(k), 1)
-	case memberMessages, memberPrompt:
+	case memberMessages, memberPrompt, memberItems:
 		s.notAPrompt(k)
+	case memberHead:
+		s.oddHead(k, h)
+	case memberIgnored:
 	case memberOther:
 		if k != kindNull {
 			s.body.rest += pair(s.key, h)
@@ -190,6 +205,10 @@ func (s *Scanner) bodyString(w []byte, size int64) {
 		s.req.Model.put(w, size)
 	case memberUser:
 		s.req.User.put(w, size)
+	case memberSession:
+		s.req.Session.put(w, size)
+	case memberPrevious:
+		s.req.Previous.put(w, size)
 	}
 }
 
@@ -204,10 +223,11 @@ func (s *Scanner) count(k valueKind) int64 {
 // aside counts the bytes of a string that the engine renders into the prompt
 // and that reaches the sink as a digest only.
 func (s *Scanner) aside(n int64) {
+	nested := s.values.depth > 0
 	switch {
-	case s.where == inMessage:
+	case s.where == inMessage && (nested || s.member == memberAside), s.where == inPart && s.member == memberAside && !s.head.open:
 		s.prompt.aside += n
-	case s.where == inBody && (s.member == memberTools || s.member == memberFunctions):
+	case s.where == inBody && nested && (s.member == memberTools || s.member == memberFunctions):
 		s.body.toolBytes[s.member-memberTools] += n
 	}
 }
@@ -225,6 +245,7 @@ func (b *body) settle(r *Request) {
 	for _, m := range [...]member{memberDocuments, memberEffort, memberTruncate, memberSuffix} {
 		r.Untold = r.Untold || b.slots[m-memberSalt] != 0
 	}
+	r.Untold = r.Untold || r.Kind > Completions
 	r.AsideBytes = b.toolBytes[0] + b.toolBytes[1]
 }
 

@@ -39,6 +39,10 @@ const maxDepth = 10000
 // Write scans the next bytes of the body. The scanner keeps no reference to
 // them. After a fault it only counts.
 func (s *Scanner) Write(chunk []byte) {
+	if s.upload.size > 0 {
+		s.form(chunk)
+		return
+	}
 	i := 0
 	for i < len(chunk) && s.state != dead {
 		switch {
@@ -179,6 +183,7 @@ func (s *Scanner) quote(chunk []byte, i int) int {
 	w := chunk[i : i+n]
 	i += n + 1
 	if s.mode == modeValue {
+		s.to = s.at + 1 + int64(n)
 		s.endValue(w, int64(n), sum)
 		return i
 	}

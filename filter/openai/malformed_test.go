@@ -76,7 +76,7 @@ func TestScannerIsReusable(t *testing.T) {
 	want := scan(&fresh, Chat, []byte(sound), 100)
 	for _, body := range bodies {
 		for cut := 0; cut <= len(body); cut += 1 + len(body)/8 {
-			scan(&s, Chat, []byte(body[:cut]), 50)
+			scan(&s, Kind(cut)%Rerank+1, []byte(body[:cut]), 50)
 			got := scan(&s, Chat, []byte(sound), 100)
 			if string(got.text) != string(want.text) || string(s.req.Model.Bytes()) != "m" || s.req.N != 2 ||
 				s.req.Malformed != (Malformed{}) || s.req.AsideBytes != 0 || s.req.Rest != fresh.req.Rest {
@@ -89,13 +89,17 @@ func TestScannerIsReusable(t *testing.T) {
 func TestScannerMakesNoGarbage(t *testing.T) {
 	var s Scanner
 	sink := &record{text: make([]byte, 0, 1<<16), borders: make([]int, 0, 100)}
-	for _, body := range bodies {
-		b := []byte(body)
+	head := &record{text: make([]byte, 0, 1<<16), borders: make([]int, 0, 100)}
+	for i, body := range bodies {
+		b, kind := []byte(body), Kind(i)%Rerank+1
 		if n := testing.AllocsPerRun(5, func() {
-			s.Reset(Chat, sink)
-			s.Write(b[:len(b)/2])
-			s.Write(b[len(b)/2:])
-			s.Close()
+			for _, k := range [...]Kind{Chat, kind} {
+				s.Reset(k, sink)
+				s.SetHead(head)
+				s.Write(b[:len(b)/2])
+				s.Write(b[len(b)/2:])
+				s.Close()
+			}
 		}); n != 0 {
 			t.Fatalf("%.100q: %v allocations", body, n)
 		}

@@ -10,8 +10,9 @@ const (
 	inOptions        // {"stream_options": {...}}
 	inMessages       // {"messages": [...]}
 	inMessage        // {"messages": [{...}]}
-	inContent        // {"messages": [{"content": [...]}]}
-	inPart           // {"messages": [{"content": [{...}]}]}
+	inContent        // {"messages": [{"content": [...]}]}, {"system": [...]}
+	inPart           // {"messages": [{"content": [{...}]}]}, {"documents": [{...}]}
+	inResult         // {"messages": [{"content": [{"content": [...]}]}]}
 	inPrompt         // {"prompt": [...]}
 	inIDs            // {"prompt": [[...]]}
 )
@@ -35,15 +36,20 @@ func (s *Scanner) inner(object bool) (place, bool) {
 	case inBody:
 		return s.openMember(object)
 	case inMessages:
-		s.message = 0
-		return inMessage, object
+		return s.beginMessage(), object
 	case inMessage:
-		return inContent, !object && s.member == memberContent
-	case inContent:
-		s.part = 0
+		if !object {
+			return s.openContent()
+		}
+	case inContent, inResult:
+		s.part, s.parts = 0, s.where
 		return inPart, object
+	case inPart:
+		if !object {
+			return s.openResult()
+		}
 	case inPrompt:
-		return inIDs, !object && s.prompt.take(formLists, s.at) && s.separate()
+		return s.openPrompt(object)
 	}
 	return 0, false
 }
@@ -59,16 +65,24 @@ func (s *Scanner) close() {
 	switch s.where {
 	case inBody:
 		s.where = atRoot
-	case inOptions, inMessages:
+		s.req.BodyEnd = s.at
+	case inOptions:
+		s.where = inBody
+		s.req.OptionsEnd = s.at
+	case inMessages:
 		s.where = inBody
 	case inMessage:
 		s.endMessage()
 		s.where = inMessages
 	case inContent:
-		s.where = inMessage
+		s.where = s.list
+		if s.where == inBody {
+			s.endHead()
+		}
 	case inPart:
-		s.endPart()
-		s.where = inContent
+		s.closePart()
+	case inResult:
+		s.closeResult()
 	case inPrompt:
 		s.endPrompts()
 		s.where = inBody
@@ -86,13 +100,14 @@ func (s *Scanner) beginString() mode {
 	var text bool
 	switch s.where {
 	case inBody:
-		text = s.member == memberPrompt && s.newPrompt()
+		s.from = s.at + 1
+		text = (s.member == memberPrompt || s.member == memberItems) && s.newPrompt() || s.member == memberHead && s.beginHead()
 	case inMessage:
-		text = s.member == memberContent
-	case inContent:
+		text = s.member == memberContent || s.member == memberStreamed && s.streams(&s.message)
+	case inContent, inResult:
 		text = true
 	case inPart:
-		text = s.member == memberText
+		text = s.member == memberText && s.beginText() || s.member == memberStreamed && s.parts != inResult && s.streams(&s.part)
 	case inPrompt:
 		text = s.prompt.take(formStrings, s.at) && s.separate()
 	}
@@ -113,15 +128,31 @@ func (s *Scanner) endString() {
 		if s.where == inBody && s.values.depth == 0 {
 			w = unescape(w)
 		}
+		s.to = s.at
 		s.endValue(w, size, sum)
-	case s.where == inBody, s.where == inPrompt:
-		s.state = wantNext
-		s.border()
 	default:
 		s.state = wantNext
-		if s.where != inPart {
-			s.putMark(markText)
+		s.endText()
+	}
+}
+
+// endText ends a string that went to the sink.
+func (s *Scanner) endText() {
+	switch {
+	case s.where == inPrompt, s.where == inBody && s.member == memberPrompt:
+		s.border()
+	case s.where == inBody:
+		s.putMark(markText)
+		if s.member == memberHead {
+			s.endHead()
+			return
 		}
+		s.message, s.item = userRole, item{}
+		s.endMessage()
+	case s.where == inPart && s.member == memberText:
+		s.dropBilling()
+	default:
+		s.putMark(markText)
 	}
 }
 
@@ -131,8 +162,8 @@ func (s *Scanner) endString() {
 func (s *Scanner) endValue(w []byte, size int64, sum uint64) {
 	s.state = wantNext
 	h := scalar(kindString, sum)
+	s.aside(size)
 	if s.values.depth > 0 {
-		s.aside(size)
 		s.values.value(h)
 		return
 	}
@@ -146,6 +177,9 @@ func (s *Scanner) endValue(w []byte, size int64, sum uint64) {
 func (s *Scanner) endKey(w []byte, sum uint64) {
 	s.state = wantColon
 	if s.values.depth > 0 {
+		if s.req.Kind == Messages && s.values.depth == 2 && s.member == memberTools && string(w) == "cache_control" {
+			sum = ignoredKey
+		}
 		s.values.key(sum)
 		return
 	}
@@ -157,7 +191,7 @@ func (s *Scanner) endKey(w []byte, sum uint64) {
 }
 
 func (s *Scanner) endNumber() {
-	if s.values.depth == 0 && (s.where == inIDs || s.where == inPrompt && s.prompt.take(formIDs, s.at)) {
+	if s.values.depth == 0 && (s.where == inIDs || s.where == inPrompt && s.req.Kind != Rerank && s.prompt.take(formIDs, s.at)) {
 		s.putToken()
 		return
 	}
@@ -186,10 +220,8 @@ func (s *Scanner) deliver(k valueKind, h uint64) {
 	case inMessages, inPrompt, inIDs:
 		s.prompt.misshaped(s.at)
 	case inMessage:
-		if k != kindNull {
-			s.message += pair(s.key, h)
-		}
-	case inContent:
+		s.messageMember(k, h)
+	case inContent, inResult:
 		s.part = h
 		s.endPart()
 	case inPart:

@@ -12,7 +12,8 @@ const (
 	formLists        // [[15, 27], [99]]
 )
 
-// prompt is what is known of messages or prompt, whichever the dialect has.
+// prompt is what is known of messages, prompt, input or documents, whichever the
+// dialect has.
 type prompt struct {
 	present bool
 	form    form
@@ -73,6 +74,20 @@ func (s *Scanner) notAPrompt(k valueKind) {
 		return
 	}
 	s.prompt.misshaped(s.at)
+}
+
+// openPrompt enters a container in a list of prompts.
+func (s *Scanner) openPrompt(object bool) (place, bool) {
+	switch kind := s.req.Kind; {
+	case !object:
+		return inIDs, kind != Rerank && s.prompt.take(formLists, s.at) && s.separate()
+	case kind == Rerank:
+		s.part, s.parts = 0, inPrompt
+		return inPart, s.prompt.take(formStrings, s.at) && s.separate()
+	case kind == Embeddings && s.prompt.form == formNone: // a conversation
+		return s.beginMessage(), true
+	}
+	return 0, false
 }
 
 // separate begins one of several prompts. It returns true.

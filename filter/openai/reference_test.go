@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -28,9 +29,12 @@ type value struct {
 // expected is what the scanner should find.
 type expected struct {
 	Request
-	model, user *string
-	text        []byte
-	borders     []int
+	model, user       *string
+	session, previous *string
+	head              []byte
+	text              []byte
+	borders           []int
+	inHead            bool // what is being read is the head
 }
 
 // Bytes that are not UTF-8 pass through encoding/json as private characters.
@@ -120,15 +124,58 @@ func reference(kind Kind, body []byte) (expected, bool) {
 	return e, true
 }
 
+// roleOf says what a member of the body is for in a dialect; empty if it has no
+// field in the Request.
+func roleOf(kind Kind, key string) string {
+	if role, ok := dialectRoles[kind][key]; ok {
+		return role
+	}
+	switch key {
+	case "model", "user", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n", "session_id",
+		"cache_salt", "tools", "functions", "chat_template", "chat_template_kwargs", "documents",
+		"add_special_tokens", "reasoning_effort", "mm_processor_kwargs", "truncate_prompt_tokens", "suffix":
+		return key
+	}
+	return ""
+}
+
+// Roles in capital letters are names of roles only, never of members.
+var dialectRoles = map[Kind]map[string]string{
+	Chat:        {"messages": "MESSAGES"},
+	Completions: {"prompt": "PROMPT"},
+	Responses: {
+		"input": "ITEMS", "instructions": "HEAD", "max_output_tokens": "max_completion_tokens",
+		"previous_response_id": "PREVIOUS", "reasoning": "REASONING",
+	},
+	Messages: {
+		"messages": "MESSAGES", "system": "HEAD", "thinking": "THINKING", "output_config": "OUTPUT",
+		"cache_control": "IGNORED",
+	},
+	Embeddings: {"input": "PROMPT", "messages": "MESSAGES"},
+	Rerank: {
+		"query": "HEAD", "queries": "HEAD", "text_1": "HEAD", "data_1": "HEAD",
+		"documents": "PROMPT", "items": "PROMPT", "text_2": "PROMPT", "data_2": "PROMPT",
+		"instruction": "INSTRUCTION",
+	},
+}
+
 func (e *expected) read(v value) {
 	last := map[string]value{}
+	prompt := ""
 	for i, key := range v.keys {
-		last[key] = v.members[i]
-		if isRest(e.Kind, key) && v.members[i].kind != kindNull {
-			e.Rest += pair(wordSum(key), digestOf(v.members[i], 0))
+		role := roleOf(e.Kind, key)
+		last[role] = v.members[i]
+		switch role {
+		case "":
+			if v.members[i].kind != kindNull {
+				e.Rest += pair(wordSum(key), digestOf(v.members[i], 0))
+			}
+		case "MESSAGES", "PROMPT", "ITEMS":
+			prompt = role
 		}
 	}
 	e.model, e.user = stringOf(last["model"]), stringOf(last["user"])
+	e.session, e.previous = stringOf(last["session_id"]), stringOf(last["PREVIOUS"])
 	e.Stream = last["stream"].kind == kindTrue
 	e.MaxTokens = countOf(last["max_completion_tokens"])
 	if e.MaxTokens < 0 {
@@ -141,28 +188,43 @@ func (e *expected) read(v value) {
 		}
 	}
 	e.namespace(last)
-	e.AsideBytes = stringBytes(last["tools"]) + stringBytes(last["functions"])
-	switch {
-	case e.Kind == Chat:
-		e.messages(last["messages"])
-	case e.Kind == Completions:
-		e.prompt(last["prompt"])
+	e.readHead(last["HEAD"], last["PREVIOUS"])
+	switch prompt {
+	case "MESSAGES":
+		e.messages(last[prompt])
+	case "ITEMS":
+		e.items(last[prompt])
+	case "PROMPT":
+		e.prompt(last[prompt])
+	default:
+		if e.Kind != Other {
+			e.fault(NoPrompt)
+		}
 	}
 	e.PromptBytes = int64(len(e.text))
+	e.AsideBytes += stringBytes(last["tools"]) + stringBytes(last["functions"]) + e.HeadBytes*max(e.Prompts, 1)
 }
 
-func isRest(kind Kind, key string) bool {
-	switch key {
-	case "model", "user", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n",
-		"cache_salt", "tools", "functions", "chat_template", "chat_template_kwargs", "documents",
-		"add_special_tokens", "reasoning_effort", "mm_processor_kwargs", "truncate_prompt_tokens", "suffix":
-		return false
-	case "messages":
-		return kind != Chat
-	case "prompt":
-		return kind != Completions
+// readHead reads what the engine renders before the prompt.
+func (e *expected) readHead(v, previous value) {
+	e.inHead = true
+	switch v.kind {
+	case 0, kindNull:
+	case kindString:
+		e.text = []byte(v.text + "\xFF")
+	case kindArray:
+		e.parts(v.members, false)
+	default:
+		e.digestPart(digestOf(v, 0))
 	}
-	return true
+	e.head, e.text = e.text, nil
+	e.inHead = false
+	if e.HeadBytes = int64(len(e.head)); e.HeadBytes > 0 {
+		e.Head = mix(xxhash.Sum64(e.head))
+	}
+	if previous.kind > kindNull {
+		e.Head = pair(e.Head, digestOf(previous, 0))
+	}
 }
 
 func (e *expected) namespace(last map[string]value) {
@@ -178,10 +240,35 @@ func (e *expected) namespace(last map[string]value) {
 	if v := last["cache_salt"]; v.kind > kindNull {
 		e.Salt = digestOf(v, 0)
 	}
-	e.Untold = combined("documents", "reasoning_effort", "truncate_prompt_tokens", "suffix") != 0
-	e.Tools = combined("tools", "functions")
+	e.Untold = e.Kind > Completions || combined("documents", "reasoning_effort", "truncate_prompt_tokens", "suffix") != 0
+	if e.Kind == Messages {
+		last["TOOLS"] = unmarked(last["tools"])
+		e.Tools = combined("TOOLS", "functions")
+	} else {
+		e.Tools = combined("tools", "functions")
+	}
 	e.Template = combined("chat_template", "chat_template_kwargs", "documents", "add_special_tokens",
-		"reasoning_effort", "mm_processor_kwargs", "truncate_prompt_tokens", "suffix")
+		"reasoning_effort", "mm_processor_kwargs", "truncate_prompt_tokens", "suffix",
+		"REASONING", "THINKING", "OUTPUT", "INSTRUCTION")
+}
+
+// unmarked is a list of tools without their marks for the cache.
+func unmarked(v value) value {
+	members := slices.Clone(v.members)
+	for i, m := range members {
+		if m.kind != kindObject {
+			continue
+		}
+		members[i].keys, members[i].members = nil, nil
+		for j, key := range m.keys {
+			if key != "cache_control" {
+				members[i].keys = append(members[i].keys, key)
+				members[i].members = append(members[i].members, m.members[j])
+			}
+		}
+	}
+	v.members = members
+	return v
 }
 
 func (e *expected) fault(f Fault) {
@@ -208,53 +295,117 @@ func (e *expected) messages(v value) {
 	}
 }
 
+// items reads the input of /v1/responses. A text is what the user says.
+func (e *expected) items(v value) {
+	if v.kind == kindString {
+		v = value{kind: kindArray, members: []value{{kind: kindObject, keys: []string{"role", "content"},
+			members: []value{{kind: kindString, text: "user"}, v}}}}
+	}
+	e.messages(v)
+}
+
 func (e *expected) message(m value) {
-	var sum uint64
+	var sum, id uint64
+	reference := false
 	for i, key := range m.keys {
 		v := m.members[i]
-		switch {
-		case key == "content" && v.kind == kindString:
-			e.text = append(e.text, v.text+"\xFF"...)
-		case key == "content" && v.kind == kindArray:
-			for _, p := range v.members {
-				e.part(p)
+		responses := e.Kind == Responses
+		streams := key == "content" || responses && (key == "output" || key == "arguments")
+		if streams && (v.kind == kindString || v.kind == kindArray) {
+			if key != "content" {
+				sum += pair(wordSum(key), uint64(kindString))
 			}
-		case v.kind != kindNull:
-			sum += pair(wordSum(key), digestOf(v, 0))
-			if v.kind >= kindArray {
-				e.AsideBytes += stringBytes(v)
-			}
+			e.content(v, false)
+			continue
 		}
+		if v.kind >= kindArray || e.Kind == Chat && (key == "reasoning_content" || key == "reasoning" || key == "thinking") {
+			e.AsideBytes += stringBytes(v)
+		}
+		switch {
+		case v.kind == kindNull, responses && key == "status":
+		case responses && key == "id":
+			id = pair(wordSum(key), digestOf(v, 0))
+		case responses && key == "type" && v.kind == kindString && v.text == "message":
+		default:
+			sum += pair(wordSum(key), digestOf(v, 0))
+			reference = reference || responses && key == "type" && v.kind == kindString && v.text == "item_reference"
+		}
+	}
+	if reference || sum == 0 {
+		sum += id
 	}
 	e.text = binary.LittleEndian.AppendUint64(append(e.text, 0xFD), sum)
 	e.borders = append(e.borders, len(e.text))
 }
 
-func (e *expected) part(p value) {
-	var sum uint64
-	switch p.kind {
-	case kindString:
-		e.text = append(e.text, p.text...)
-	case kindObject:
-		for i, key := range p.keys {
-			v := p.members[i]
-			switch {
-			case key == "text" && v.kind == kindString:
-				e.text = append(e.text, v.text...)
-			case key == "type" && v.kind == kindString && v.text == "text", v.kind == kindNull:
-			default:
-				sum += pair(wordSum(key), digestOf(v, 0))
-			}
-		}
-	default:
-		sum = digestOf(p, 0)
-	}
-	if sum == 0 {
-		e.text = append(e.text, 0xFF)
+// content reads a text or a list of parts.
+func (e *expected) content(v value, nested bool) {
+	if v.kind == kindString {
+		e.text = append(e.text, v.text+"\xFF"...)
 		return
 	}
-	e.OtherParts++
+	e.parts(v.members, nested)
+}
+
+func (e *expected) parts(list []value, nested bool) {
+	for _, p := range list {
+		switch p.kind {
+		case kindString:
+			e.text = append(e.text, p.text+"\xFF"...)
+		case kindObject:
+			sum, dropped := e.part(p, nested)
+			switch {
+			case dropped:
+			case sum == 0:
+				e.text = append(e.text, 0xFF)
+			default:
+				e.digestPart(sum)
+			}
+		default:
+			e.digestPart(digestOf(p, 0))
+		}
+	}
+}
+
+func (e *expected) digestPart(sum uint64) {
+	if !e.inHead {
+		e.OtherParts++
+	}
 	e.text = binary.LittleEndian.AppendUint64(append(e.text, 0xFE), sum)
+}
+
+// part reads what a part says and returns the digest of its other members. A
+// nested one is in the content of a part itself.
+func (e *expected) part(p value, nested bool) (sum uint64, dropped bool) {
+	for i, key := range p.keys {
+		v := p.members[i]
+		messages := e.Kind == Messages
+		text := v.kind == kindString || v.kind == kindArray
+		switch {
+		case v.kind == kindNull:
+		case key == "text" && v.kind == kindString:
+			if e.inHead && messages && len(v.text) <= 256 && strings.HasPrefix(v.text, "x-anthropic-billing-header") {
+				dropped = true
+				continue
+			}
+			e.text = append(e.text, v.text...)
+		case key == "type" && v.kind == kindString && e.isTextType(v.text):
+		case messages && key == "cache_control", e.Kind == Responses && (key == "annotations" || key == "logprobs"):
+		case messages && (key == "content" || key == "thinking") && text && !nested:
+			sum += pair(wordSum(key), uint64(kindString))
+			e.content(v, true)
+		default:
+			sum += pair(wordSum(key), digestOf(v, 0))
+			if messages && key == "input" && !e.inHead {
+				e.AsideBytes += stringBytes(v)
+			}
+		}
+	}
+	return sum, dropped
+}
+
+func (e *expected) isTextType(name string) bool {
+	return name == "text" || e.Kind == Responses && (name == "input_text" || name == "output_text")
 }
 
 func (e *expected) prompt(v value) {
@@ -265,6 +416,10 @@ func (e *expected) prompt(v value) {
 		e.text = []byte(v.text)
 		e.borders = []int{len(e.text)}
 	case kindArray:
+		if e.Kind == Embeddings && len(v.members) > 0 && v.members[0].kind == kindObject {
+			e.messages(v)
+			return
+		}
 		e.prompts(v.members)
 	default:
 		e.fault(PromptShape)
@@ -273,7 +428,7 @@ func (e *expected) prompt(v value) {
 
 func (e *expected) prompts(list []value) {
 	for i, p := range list {
-		if p.kind != list[0].kind {
+		if p.kind != list[0].kind && e.Kind != Rerank || e.Kind == Rerank && p.kind != kindString && p.kind != kindObject {
 			e.fault(PromptShape)
 			return
 		}
@@ -289,6 +444,12 @@ func (e *expected) prompts(list []value) {
 		case kindArray:
 			for _, id := range p.members {
 				e.token(id)
+			}
+		case kindObject:
+			if e.Kind != Rerank {
+				e.fault(PromptShape)
+			} else if sum, _ := e.part(p, false); sum != 0 {
+				e.digestPart(sum)
 			}
 		default:
 			e.fault(PromptShape)

@@ -28,14 +28,24 @@ type Scanner struct {
 	esc   escape                  // the escape being read
 
 	// Requests: what the value at this place is for.
-	where   place
-	member  member
-	key     uint64 // sum of the member's key
-	values  tree   // a value that counts by its digest only
-	message uint64 // sum of the members of the message but for its content
-	part    uint64 // sum of the members of the part but for its text
-	body    body
-	prompt  prompt
+	where    place
+	member   member
+	key      uint64 // sum of the member's key
+	from, to int64  // where the string value at hand begins and ends in the body
+	values   tree   // a value that counts by its digest only
+	list     place  // what the list of parts belongs to: a message, or the body
+	message  uint64 // sum of the members of the message but for its content
+	item     item
+	parts    place  // the list that the part is in
+	part     uint64 // sum of the members of the part but for its text
+	body     body
+	prompt   prompt
+	head     head
+
+	outer      uint64 // part and parts of the part around the one at hand
+	outerParts place
+
+	upload upload
 
 	word    gather // keys and values that count by their digest, if not taken at once
 	textLen int
@@ -46,7 +56,10 @@ type Scanner struct {
 // resets the sink.
 func (s *Scanner) Reset(kind Kind, sink Sink) {
 	s.sink = sink
-	s.ids, _ = sink.(IDSink)
+	s.ids = nil
+	if kind == Completions || kind == Embeddings {
+		s.ids, _ = sink.(IDSink)
+	}
 	s.req.reset(kind)
 	s.state, s.mode, s.depth = atStart, modeKey, 0
 	s.seen, s.at = 0, 0
@@ -56,6 +69,8 @@ func (s *Scanner) Reset(kind Kind, sink Sink) {
 	s.body = body{}
 	s.body.maxTokens, s.body.maxCompletion = -1, -1
 	s.prompt = prompt{}
+	s.head.clear(sink)
+	s.upload.size = 0
 	s.word.reset()
 	s.textLen = 0
 	sink.Reset()
@@ -65,10 +80,13 @@ func (r *Request) reset(kind Kind) {
 	r.Kind = kind
 	r.Model.clear()
 	r.User.clear()
+	r.Session.clear()
+	r.Previous.clear()
+	r.ModelAt, r.ModelEnd, r.OptionsEnd, r.BodyEnd = -1, -1, -1, -1
 	r.Stream, r.StreamIncludeUsage = false, false
 	r.MaxTokens, r.N = -1, 1
-	r.Salt, r.Tools, r.Template, r.Rest = 0, 0, 0, 0
-	r.PromptTokens, r.PromptBytes, r.BodyBytes, r.AsideBytes = 0, 0, 0, 0
+	r.Salt, r.Tools, r.Template, r.Head, r.Rest = 0, 0, 0, 0, 0
+	r.PromptTokens, r.PromptBytes, r.HeadBytes, r.BodyBytes, r.AsideBytes = 0, 0, 0, 0, 0
 	r.Prompts, r.OtherParts, r.Untold = 0, 0, false
 	r.Malformed = Malformed{}
 }
@@ -92,8 +110,12 @@ func (s *Scanner) Close() Malformed {
 		s.req.Malformed = s.prompt.verdict(s.req.Kind)
 	}
 	s.body.settle(&s.req)
-	s.req.AsideBytes += s.prompt.aside
 	s.req.Prompts = s.prompt.parts
+	s.req.Head, s.req.HeadBytes = s.head.sum(), s.head.bytes
+	if s.body.previous != 0 {
+		s.req.Head = pair(s.req.Head, s.body.previous)
+	}
+	s.req.AsideBytes += s.prompt.aside + s.head.bytes*max(s.prompt.parts, 1)
 	return s.req.Malformed
 }
 

@@ -66,6 +66,9 @@ func (t *tree) key(h uint64) {
 	t.levels[t.depth-1].key = h
 }
 
+// ignoredKey stands for the sum of a key whose member does not count.
+const ignoredKey = 1 << 63
+
 // value takes the digest of a value inside of the innermost container.
 func (t *tree) value(h uint64) {
 	if t.depth > maxTracked {
@@ -73,10 +76,11 @@ func (t *tree) value(h uint64) {
 		return
 	}
 	l := &t.levels[t.depth-1]
-	if l.object {
-		l.sum += pair(l.key, h)
-	} else {
+	switch {
+	case !l.object:
 		l.sum = mix(l.sum + h)
+	case l.key != ignoredKey:
+		l.sum += pair(l.key, h)
 	}
 }
 

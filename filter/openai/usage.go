@@ -1,124 +1,107 @@
 package openai
 
-import (
-	"bytes"
-
-	"github.com/warmlane/warmlane/filter/json"
-)
-
-// Usage is what an engine says a request took, in tokens; -1 is not said.
+// Usage is what an engine says a request took, in tokens; -1 is not said. An
+// engine may say it several times, as running totals: the last word on each
+// number counts.
 type Usage struct {
 	Prompt, Completion int64
 	Cached             int64 // of the prompt; vLLM says it with --enable-prompt-tokens-details
 }
 
-// Tail keeps the end of an answer, of which every dialect has the usage near:
-// a whole answer after its choices, a stream in the last event before [DONE].
-// The zero value is ready and takes its memory with the first byte.
-type Tail struct {
-	buf []byte
-}
+var noUsage = Usage{-1, -1, -1}
 
-// TailBytes is how much of the end is kept at least, and looked at.
-const TailBytes = 4 << 10
-
-// Reset makes t ready for another answer and keeps its memory.
-func (t *Tail) Reset() { t.buf = t.buf[:0] }
-
-// Write takes the next bytes of the answer.
-func (t *Tail) Write(chunk []byte) {
-	if t.buf == nil {
-		t.buf = make([]byte, 0, 2*TailBytes)
-	}
-	if len(chunk) > TailBytes {
-		chunk = chunk[len(chunk)-TailBytes:]
-	}
-	if len(t.buf)+len(chunk) > cap(t.buf) {
-		n := copy(t.buf, t.buf[len(t.buf)-TailBytes:])
-		t.buf = t.buf[:n]
-	}
-	t.buf = append(t.buf, chunk...)
-}
-
-// Usage reads the last usage object of what was kept; ok is false if there is
-// none with a number of prompt tokens.
-func (t *Tail) Usage() (u Usage, ok bool) {
-	for end := len(t.buf); ; {
-		at := bytes.LastIndex(t.buf[:end], usageKey)
-		if at < 0 {
-			return Usage{}, false
-		}
-		if at == 0 || t.buf[at-1] != '\\' { // else it stands inside of a string
-			if u, ok = usageOf(t.buf[at+len(usageKey):]); ok {
-				return u, true
-			}
-		}
-		end = at
-	}
-}
-
-var usageKey = []byte(`"usage":`)
-
-// usageOf reads the object that b begins with.
-func usageOf(b []byte) (u Usage, ok bool) {
-	b = bytes.TrimLeft(b, " \t\r\n")
-	n := objectEnd(b)
-	if n == 0 {
-		return Usage{}, false
-	}
-	v, err := json.Parse(b[:n])
-	if err != nil {
-		return Usage{}, false
-	}
-	u = Usage{
-		Prompt:     countIn(v, "prompt_tokens"),
-		Completion: countIn(v, "completion_tokens"),
-		Cached:     countIn(v.Get("prompt_tokens_details"), "cached_tokens"),
-	}
-	return u, u.Prompt >= 0
-}
-
-// objectEnd is the length of the object b begins with, 0 if it begins with
-// none or with only a part of one.
-func objectEnd(b []byte) int {
-	depth, quoted := 0, false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '\\' && quoted:
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{':
-			depth++
-		case c == '}':
-			depth--
-		}
-		if depth == 0 {
-			if i < len(b) && b[i] == '}' {
-				return i + 1
-			}
-			return 0
-		}
-	}
-	return 0
-}
+// Has says whether the engine has said what the prompt took.
+func (u *Usage) Has() bool { return u.Prompt >= 0 }
 
 // maxTokenCount bounds what is believed of a count of tokens.
 const maxTokenCount = 1 << 30
 
-// countIn is a member that is a whole number of tokens, -1 if there is none.
-func countIn(v json.Value, key string) int64 {
-	raw := v.Get(key)
-	if raw.Kind != json.Number {
-		return -1
+// Finish is why an engine stopped, over all dialects.
+type Finish uint8
+
+// The reasons. From Abort on the answer is not what was asked for; such a
+// reason is not overruled by another choice's better one.
+const (
+	NoFinish   Finish = iota // not said
+	Stop                     // the model was done
+	Length                   // max_tokens
+	ToolCalls                // the client is to call a tool
+	OtherCause               // such as a content filter
+	Abort                    // the engine gave up, as vLLM does when told to end
+	Failure                  // the engine failed
+)
+
+var finishNames = [...]string{"", "stop", "length", "tool_calls", "other", "abort", "error"}
+
+func (f Finish) String() string { return finishNames[f] }
+
+// finishOf knows the words for a finish reason, a stop reason and an incomplete
+// response's reason.
+func finishOf(word []byte) Finish {
+	switch string(word) {
+	case "":
+		return NoFinish
+	case "stop", "end_turn", "stop_sequence":
+		return Stop
+	case "length", "max_tokens", "max_output_tokens":
+		return Length
+	case "tool_calls", "function_call", "tool_use":
+		return ToolCalls
+	case "abort", "cancelled":
+		return Abort
+	case "error", "failed":
+		return Failure
 	}
-	n := int64(0)
-	for _, c := range raw.Raw {
-		if !isDigit(c) || n > maxTokenCount {
-			return -1
-		}
-		n = n*10 + int64(c-'0')
+	return OtherCause
+}
+
+// statusOf knows the states of a response; an incomplete one gives its reason
+// elsewhere.
+func statusOf(word []byte) Finish {
+	switch string(word) {
+	case "completed":
+		return Stop
+	case "failed", "cancelled":
+		return finishOf(word)
 	}
-	return n
+	return NoFinish
+}
+
+// said is what one document says: an event's data or a whole answer.
+type said struct {
+	usage         Usage
+	read, written int64 // Anthropic's: of the prompt, and not in usage.Prompt
+	finish        Finish
+	output        bool
+	failed, ended bool
+}
+
+var nothingSaid = said{usage: noUsage, read: -1, written: -1}
+
+// tell adds a document to what was said before it.
+func (s *said) tell(f *Facts) {
+	u := s.usage
+	if u.Prompt >= 0 && (s.read >= 0 || s.written >= 0) {
+		u.Prompt += max(s.read, 0) + max(s.written, 0)
+	}
+	if s.read >= 0 {
+		u.Cached = s.read
+	}
+	keep(&f.Usage.Prompt, u.Prompt)
+	keep(&f.Usage.Completion, u.Completion)
+	keep(&f.Usage.Cached, u.Cached)
+	if s.finish != NoFinish && (f.Finish < Abort || s.finish > f.Finish) {
+		f.Finish = s.finish
+	}
+	f.Failed = f.Failed || s.failed
+	f.Ended = f.Ended || s.ended
+	if s.output && !f.Failed {
+		f.Outputs++
+	}
+}
+
+func keep(old *int64, count int64) {
+	if count >= 0 {
+		*old = count
+	}
 }
