@@ -17,10 +17,7 @@ type candidate struct {
 // request and calls little: calls are what compiled Go pays most for in Wasm.
 func (r *Router) price(c *candidate, slot int, q *Query, now int64) {
 	l, rec, inFlight := &r.table.lanes[slot], r.books.page.record(slot), r.books.inFlight[slot]
-	rate := rec.f32(recRate)
-	if !plausibleRate(rate) {
-		rate = r.startRate(l)
-	}
+	rate := r.rateOf(rec.f32(recRate), l)
 	matched, owed := uint32(0), float32(0)
 	if slot < len(q.Matched) {
 		matched = min(q.Matched[slot], q.Prompt)
@@ -78,15 +75,49 @@ func priceForeign(cs []candidate) {
 // rate is what the slot prefills in a second: learned, else pushed, else
 // configured.
 func (r *Router) rate(slot int) float32 {
-	if v := r.books.page.record(slot).f32(recRate); plausibleRate(v) {
-		return v
-	}
-	return r.startRate(&r.table.lanes[slot])
+	return r.rateOf(r.books.page.record(slot).f32(recRate), &r.table.lanes[slot])
 }
 
+// rateOf judges what was learned of a replica. Rates that differ by less than
+// alike are noise of the same hardware. One who never had a request has nothing
+// against it: on a start value far below what others have shown it would never
+// get one.
+func (r *Router) rateOf(learned float32, l *lane) float32 {
+	switch {
+	case !plausibleRate(learned):
+		return r.startRate(l)
+	case learned < r.usual*alike && r.usual < learned*alike:
+		return r.usual
+	}
+	return learned
+}
+
+// alike is up to which ratio two rates are taken for the same.
+const alike = 1.25
+
 func (r *Router) startRate(l *lane) float32 {
-	if l.rate > 0 {
+	switch {
+	case l.rate > 0:
 		return l.rate
+	case r.usual > 0:
+		return r.usual
 	}
 	return r.cfg.StartRate
+}
+
+// takeUsual averages the rates that were learned, and lets others start there.
+func (r *Router) takeUsual() {
+	sum, n := float32(0), float32(0)
+	for slot := range r.table.lanes {
+		if v := r.books.page.record(slot).f32(recRate); r.table.lanes[slot].key != 0 && plausibleRate(v) {
+			sum, n = sum+v, n+1
+		}
+	}
+	if r.usual = 0; n == 0 {
+		return
+	}
+	r.usual = sum / n
+	for slot := range r.table.lanes {
+		r.books.start[slot] = r.startRate(&r.table.lanes[slot])
+	}
 }

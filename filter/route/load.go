@@ -39,7 +39,10 @@ func foreignOf(r *Report, inFlight uint32, owed, mean float32) foreign {
 	if !known || r.At <= 0 {
 		return foreign{}
 	}
-	f := foreign{at: r.At, inFlight: max(0, float32(total)-float32(inFlight))}
+	f := foreign{at: r.At}
+	if more := float32(total) - float32(inFlight); more > slackRequests+slackShare*float32(inFlight) {
+		f.inFlight = more
+	}
 	if r.Owed >= 0 {
 		f.owed = max(0, float32(r.Owed)-owed)
 	} else if r.Waiting > 0 {
@@ -47,6 +50,13 @@ func foreignOf(r *Report, inFlight uint32, owed, mean float32) foreign {
 	}
 	return f
 }
+
+// A report is older than the books it is compared with: what has ended between
+// the two is not somebody else's. So much more than our own counts as nothing.
+const (
+	slackRequests = 1
+	slackShare    = 1.0 / 8
+)
 
 // total is how many requests a replica has, and whether that is known at all.
 // Engines report those who wait without those who run.

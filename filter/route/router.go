@@ -18,6 +18,7 @@ type Router struct {
 	books      books
 	candidates []candidate
 	mean       float32 // uncached tokens of a request, as a moving average
+	usual      float32 // mean of the rates learned, as of the last tick; 0 = none was
 }
 
 // New returns the router of one worker for one pool, without replicas yet.
@@ -140,6 +141,7 @@ func (r *Router) gather(q *Query, now int64, c *Choice, relent bool) {
 func (r *Router) Tick(now int64) {
 	had := r.books.seat
 	r.books.reread(&r.table, now)
+	r.takeUsual()
 	if !r.books.dirty && r.books.seat == had && r.books.gone == 0 && !r.books.aging(now) {
 		return
 	}

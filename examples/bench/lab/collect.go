@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/warmlane/warmlane/control/collect/blocks"
@@ -12,15 +13,14 @@ import (
 // collector is what control does with KV events: they become an index of
 // blocks, and what changes in it goes to every proxy.
 type collector struct {
-	index     *blocks.Index
-	batch     kvevents.Batch
-	anomalies map[kvevents.Anomaly]int
-	proxies   []*proxy
-	failed    error // the first error
+	index   *blocks.Index
+	batch   kvevents.Batch
+	proxies []*proxy
+	failed  error // the first error
 }
 
 func newCollector(s *fleet, proxies []*proxy) *collector {
-	c := &collector{proxies: proxies, anomalies: make(map[kvevents.Anomaly]int)}
+	c := &collector{proxies: proxies}
 	c.index = blocks.New(pool, c)
 	for slot, r := range s.replicas {
 		c.index.SetCapacity(uint16(slot), r.Config().Blocks-1)
@@ -28,8 +28,11 @@ func newCollector(s *fleet, proxies []*proxy) *collector {
 	return c
 }
 
-// Anomaly implements blocks.Counter.
-func (c *collector) Anomaly(a kvevents.Anomaly, n int) { c.anomalies[a] += n }
+// Anomaly implements blocks.Counter. On events that all arrive, in order, there
+// is none.
+func (c *collector) Anomaly(a kvevents.Anomaly, n int) {
+	c.fail(fmt.Errorf("the index of blocks met %d times what it calls %q", n, a))
+}
 
 // payload is the batch as it travels.
 func payload(at time.Duration, events []engine.Event) []byte {

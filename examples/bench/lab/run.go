@@ -30,7 +30,7 @@ func (o Options) withDefaults() Options {
 	if o.Engine.PrefillRate == 0 {
 		o.Engine = Engine()
 	}
-	o.Proxies, o.Workers = max(o.Proxies, 1), max(o.Workers, 0)
+	o.Proxies = max(o.Proxies, 1)
 	if o.Workers == 0 {
 		o.Workers = 4
 	}
