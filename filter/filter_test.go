@@ -41,6 +41,7 @@ func newProxyOf(t *testing.T, replicas, workers int, config string, control func
 			{Remove: "x-gateway-destination-endpoint"}, {Remove: "x-warmlane-pool"}, {Remove: "x-warmlane-work"},
 			{Append: "x-gateway-destination-endpoint", FilterState: "wasm.warmlane.destination"},
 			{Append: "x-warmlane-pool", FilterState: "wasm.warmlane.pool"},
+			{Append: "x-warmlane-work", FilterState: "wasm.warmlane.work"},
 			{Overwrite: "content-length", FilterState: "wasm.warmlane.length"},
 		},
 	})

@@ -16,13 +16,14 @@ const module = "github.com/warmlane/warmlane/"
 // allowed lists, for every package of the house, which of ours it may import.
 // A package imports only from lower levels: none points upwards or sideways.
 var allowed = map[string][]string{
-	"filter":                   {"filter/abi", "filter/exchange", "filter/follow", "filter/shared", "filter/state"},
+	"filter":                   {"filter/abi", "filter/exchange", "filter/follow", "filter/report", "filter/shared", "filter/state"},
 	"filter/exchange":          {"filter/json", "filter/kvindex", "filter/openai", "filter/prefix", "filter/route", "filter/shared", "filter/state"},
 	"filter/follow":            {"filter/kvindex", "filter/shared", "filter/state"},
 	"filter/json":              {},
 	"filter/openai":            {"filter/json"},
 	"filter/kvindex":           {"filter/shared", "filter/xxh64"},
 	"filter/prefix":            {"filter/shared", "filter/xxh64"},
+	"filter/report":            {"filter/openai", "filter/route", "filter/shared", "filter/state"},
 	"filter/route":             {"filter/json", "filter/shared", "filter/state"},
 	"filter/shared":            {},
 	"filter/state":             {},
@@ -40,7 +41,7 @@ var allowed = map[string][]string{
 
 // core are the packages that know nothing of Proxy-Wasm and get clock, dice
 // and store as arguments.
-var core = []string{"filter/exchange", "filter/follow", "filter/json", "filter/kvindex", "filter/openai", "filter/prefix", "filter/route", "filter/shared", "filter/state", "filter/xxh64"}
+var core = []string{"filter/exchange", "filter/follow", "filter/json", "filter/kvindex", "filter/openai", "filter/prefix", "filter/report", "filter/route", "filter/shared", "filter/state", "filter/xxh64"}
 
 // forbidden gives, for each import the core must not have, the reason.
 var forbidden = map[string]string{

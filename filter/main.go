@@ -7,14 +7,15 @@
 //	abi        Proxy-Wasm 0.2.1 for the official Go compiler
 //	exchange   one HTTP exchange as a state machine: what it is, where it goes, how it ended
 //	follow     keeping up with control: lease, long poll, spreading
+//	report     the other role: saying with each answer how loaded a replica is
 //	openai     what clients and engines say
 //	prefix     canonical prompt bytes -> chained block hashes -> which replica is warm
 //	route      what each replica owes, what a request would cost there, which is cheapest
 //	shared     what the workers of one proxy hold in common
 //	state      the form of what control tells
 //
-// Imports go downward only (imports_test.go): the glue knows exchange and
-// follow, these know the rest, and nothing below the glue has heard of
+// Imports go downward only (imports_test.go): the glue knows exchange,
+// follow and report, these know the rest, and nothing below the glue has heard of
 // Proxy-Wasm. So every decision runs in plain go test.
 //
 // # One request

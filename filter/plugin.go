@@ -28,6 +28,7 @@ type plugin struct {
 	config   *exchange.Config
 	worker   *exchange.Worker
 	follower *follow.Follower
+	reporter *reporter // nil in the role that routes
 	free     []*stream
 	asked    []question
 	call     uint32 // the open poll, if calling
@@ -52,12 +53,21 @@ func (p *plugin) OnConfigure(size int) bool {
 		abi.Log(abi.LogCritical, "warmlane: configuration refused: "+err.Error())
 		return false
 	}
+	if p.config.Reports() {
+		p.reporter = newReporter(&p.config.Report)
+		return p.ticks(p.reporter.period())
+	}
 	store := &store{}
 	p.worker = exchange.NewWorker(p.config, exchange.Env{Store: store, Now: nowMillis, Dice: rand.Uint64})
 	if p.config.Control.Cluster != "" {
 		p.follower = follow.New(store, rand.Uint64, p.config.PoolNames())
 	}
-	if err := p.tickEvery(tickMillis); err != nil {
+	return p.ticks(tickMillis)
+}
+
+// ticks sets the first period and says whether the plugin can go on.
+func (p *plugin) ticks(period uint32) bool {
+	if err := p.tickEvery(period); err != nil {
 		abi.Log(abi.LogCritical, "warmlane: no ticks: "+err.Error())
 		return false
 	}
@@ -66,6 +76,9 @@ func (p *plugin) OnConfigure(size int) bool {
 
 // NewStream implements abi.Plugin.
 func (p *plugin) NewStream(id uint32) abi.Stream {
+	if p.reporter != nil {
+		return p.reporter.stream()
+	}
 	if p.worker == nil {
 		return nil
 	}
@@ -85,6 +98,9 @@ func (p *plugin) NewStream(id uint32) abi.Stream {
 
 // OnDone gives up what other VMs would otherwise wait for.
 func (p *plugin) OnDone() bool {
+	if p.reporter != nil {
+		p.reporter.core.Close()
+	}
 	if p.follower != nil {
 		p.follower.Close()
 	}

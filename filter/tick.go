@@ -6,6 +6,11 @@ import "github.com/warmlane/warmlane/filter/abi"
 
 // OnTick implements abi.Plugin.
 func (p *plugin) OnTick() {
+	if p.reporter != nil {
+		if err := p.reporter.tick(); err != nil {
+			p.complain(err.Error())
+		}
+	}
 	if p.worker == nil {
 		return
 	}
@@ -81,6 +86,10 @@ func (p *plugin) poll(now int64) {
 
 // OnHTTPCallResponse implements abi.Plugin.
 func (p *plugin) OnHTTPCallResponse(call uint32, headers, size, _ int) {
+	if p.reporter != nil {
+		p.scraped(call, headers, size)
+		return
+	}
 	if p.answered(call, headers, size) || !p.calling || call != p.call {
 		return
 	}

@@ -10,7 +10,8 @@ import (
 // Config is the plugin's configuration, a JSON object. The zero value is not
 // usable; [ParseConfig] fills in the defaults.
 type Config struct {
-	Role      string // "route"
+	Role      string // "route" requests to replicas, or "report" on the replica beside this proxy
+	Report    ReportConfig
 	Pools     []PoolConfig
 	Control   ControlConfig
 	Routing   RoutingConfig
@@ -60,6 +61,15 @@ type ControlConfig struct {
 	TimeoutMS int64  // of one long poll
 }
 
+// ReportConfig says where the engine is that role "report" reports on.
+type ReportConfig struct {
+	Cluster    string // Envoy's name of it; required
+	Path       string // of its metrics
+	IntervalMS int64  // between two readings of them
+	TimeoutMS  int64  // of one reading
+	MaxBytes   int64  // of a metrics text
+}
+
 // RoutingConfig holds the numbers of the cost (package route) and the size
 // of the text index.
 type RoutingConfig struct {
@@ -93,7 +103,8 @@ type HeaderConfig struct {
 
 func defaults() Config {
 	return Config{
-		Role:    "route",
+		Role:    roleRoute,
+		Report:  ReportConfig{Path: "/metrics", IntervalMS: 250, TimeoutMS: 1000, MaxBytes: 4 << 20},
 		Control: ControlConfig{Authority: "control", TimeoutMS: 30_000},
 		Routing: RoutingConfig{
 			QueueWeight: 1, InFlightCost: 0.02, PrefillRate: 8000, Candidates: 3,
@@ -129,7 +140,8 @@ func ParseConfig(data []byte) (*Config, error) {
 
 func (c *Config) fields() object {
 	return object{
-		"role":          {"\"route\"", oneOf(&c.Role, "route")},
+		"role":          {"\"route\" or \"report\"", oneOf(&c.Role, roleRoute, roleReport)},
+		"report":        {"an object", c.Report.fields().parse},
 		"pools":         {"an array of pools", list(&c.Pools, newPoolConfig, (*PoolConfig).fields)},
 		"control":       {"an object", c.Control.fields().parse},
 		"routing":       {"an object", c.Routing.fields().parse},
@@ -138,6 +150,25 @@ func (c *Config) fields() object {
 		"headers":       {"an object", c.Headers.fields().parse},
 		"unknown_model": {"\"pass\" or \"reject\"", oneOf(&c.UnknownModel, "pass", "reject")},
 		"no_replica":    {"\"pass\" or \"reject\"", oneOf(&c.NoReplica, "pass", "reject")},
+	}
+}
+
+// Roles of the module.
+const (
+	roleRoute  = "route"
+	roleReport = "report"
+)
+
+// Reports says that the module is to report on an engine, and not to route.
+func (c *Config) Reports() bool { return c.Role == roleReport }
+
+func (r *ReportConfig) fields() object {
+	return object{
+		"cluster":     {"a cluster name", text(&r.Cluster)},
+		"path":        {"a path that begins with '/'", path(&r.Path)},
+		"interval_ms": {"50 to 10000", integer(&r.IntervalMS, 50, 10000)},
+		"timeout_ms":  {"10 to 60000", integer(&r.TimeoutMS, 10, 60000)},
+		"max_bytes":   {"4096 to 33554432", integer(&r.MaxBytes, 4<<10, 32<<20)},
 	}
 }
 
@@ -234,6 +265,9 @@ func (h *HeaderConfig) fields() object {
 
 // check holds what no single field can see.
 func (c *Config) check() error {
+	if err := c.checkRole(); err != nil {
+		return err
+	}
 	for i, p := range c.Pools {
 		if err := c.Pools[i].settle("pools[" + strconv.Itoa(i) + "]"); err != nil {
 			return err
@@ -250,6 +284,24 @@ func (c *Config) check() error {
 	}
 	if len(c.Pools) > maxPools {
 		return errors.New("pools: " + strconv.Itoa(len(c.Pools)) + " pools; allowed: at most " + strconv.Itoa(maxPools))
+	}
+	return nil
+}
+
+// checkRole refuses the parts of the configuration that belong to the other
+// role.
+func (c *Config) checkRole() error {
+	switch {
+	case !c.Reports() && c.Report.Cluster != "":
+		return errors.New("report: not with role \"route\"; allowed: with role \"report\"")
+	case !c.Reports():
+		return nil
+	case c.Report.Cluster == "":
+		return errors.New("report.cluster: missing; allowed: the name of the engine's cluster")
+	case len(c.Pools) > 0:
+		return errors.New("pools: not with role \"report\"; allowed: with role \"route\"")
+	case c.Control.Cluster != "":
+		return errors.New("control.cluster: not with role \"report\"; allowed: with role \"route\"")
 	}
 	return nil
 }

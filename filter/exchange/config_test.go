@@ -80,6 +80,22 @@ func TestParseConfigTokens(t *testing.T) {
 		})
 }
 
+func TestParseConfigReport(t *testing.T) {
+	f := func(in string, want ReportConfig) {
+		t.Helper()
+		c, err := ParseConfig([]byte(in))
+		if err != nil || !c.Reports() || c.Report != want {
+			t.Errorf("%s: %+v, %v, want %+v", in, c.Report, err, want)
+		}
+	}
+	f(`{"role":"report","report":{"cluster":"engine"}}`, ReportConfig{"engine", "/metrics", 250, 1000, 4 << 20})
+	f(`{"role":"report","report":{"cluster":"e","path":"/m?x=1","interval_ms":50,"timeout_ms":10,"max_bytes":4096}}`,
+		ReportConfig{"e", "/m?x=1", 50, 10, 4096})
+	if c, err := ParseConfig(nil); err != nil || c.Reports() {
+		t.Errorf("reports by default: %v", err)
+	}
+}
+
 func TestParseConfigDefault(t *testing.T) {
 	for _, in := range []string{"", "{}"} {
 		c, err := ParseConfig([]byte(in))
@@ -107,6 +123,16 @@ func TestParseConfigRefuses(t *testing.T) {
 	f(`[]`, "configuration", "an object")
 	f(`{"rule":"route"}`, "rule: unknown key", "role")
 	f(`{"role":"tee"}`, `role: "tee"`, `"route"`)
+	f(`{"role":"report"}`, "report.cluster: missing", "cluster")
+	f(`{"report":{"cluster":"engine"}}`, "report: not with role", `"report"`)
+	f(`{"role":"report","report":{"cluster":"e"},"pools":[{"name":"a"}]}`, "pools: not with role")
+	f(`{"role":"report","report":{"cluster":"e"},"control":{"cluster":"c"}}`, "control.cluster: not with role")
+	f(`{"role":"report","report":{"cluster":"e","address":"x"}}`, "report.address: unknown key", "cluster, interval_ms, max_bytes, path, timeout_ms")
+	f(`{"role":"report","report":{"cluster":"e","interval_ms":10}}`, "report.interval_ms: 10", "50 to 10000")
+	f(`{"role":"report","report":{"cluster":"e","timeout_ms":0}}`, "report.timeout_ms: 0", "10 to 60000")
+	f(`{"role":"report","report":{"cluster":"e","max_bytes":1}}`, "report.max_bytes: 1", "4096 to 33554432")
+	f(`{"role":"report","report":{"cluster":"e","path":"metrics"}}`, "report.path", "begins with '/'")
+	f(`{"role":"report","report":{"cluster":"e","path":"/a b"}}`, "report.path")
 	f(`{"pools":{}}`, "pools: {}", "an array of pools")
 	f(`{"pools":[{"name":"a"},{"name":"a"}]}`, "pools[1].name", "each name once")
 	f(`{"pools":[{}]}`, "pools[0].name: missing")

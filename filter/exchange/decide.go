@@ -188,6 +188,8 @@ func (e *Exchange) name(v *Verdict) {
 	if len(s.order) > 0 {
 		v.property(destinationProperty, s.order)
 	}
+	s.work = route.AppendWork(s.work[:0], e.choice.Prompt, e.uncachedAt(e.named))
+	v.property(workProperty, s.work)
 	if e.known.text != 0 {
 		s.session = appendSession(s.session[:0], e.known.text)
 		v.property(sessionProperty, s.session)

@@ -51,8 +51,6 @@ type Exchange struct {
 	sentAt, firstAt int64 // ms; 0 = not yet; firstAt is the first token's ...
 	lastAt          int64 // ... and lastAt the last one's
 	askedAt, askMS  int64 // when the tokens were asked for, and how long that took
-	report          route.Report
-	reported        bool
 	ended           bool
 	explained       bool
 	reason          Reason
@@ -73,7 +71,7 @@ func (w *Worker) NewExchange() *Exchange {
 // Reset makes e ready for another request and keeps its memory.
 func (e *Exchange) Reset() {
 	e.phase, e.named, e.pool, e.series = idle, -1, nil, nil
-	e.tree, e.apart, e.replied, e.reported, e.ended, e.explained = false, false, false, false, false, false
+	e.tree, e.apart, e.replied, e.ended, e.explained = false, false, false, false, false
 	e.ticket, e.choice.N = route.Ticket{}, 0 // Choose fills in the rest
 	e.sentAt, e.firstAt, e.lastAt, e.answeredLen = 0, 0, 0, 0
 	e.answer, e.reason = responseHead{}, NoReason
@@ -272,25 +270,21 @@ func (e *Exchange) uncachedAt(slot int) uint32 {
 	return e.choice.Uncached
 }
 
+// takeReport takes what the replica says of its load. It counts from now on:
+// for a stream that is long before the first token, and what is sent there
+// meanwhile is not in it.
 func (e *Exchange) takeReport() {
 	if !e.answer.reported {
 		return
 	}
-	e.report = route.NoReport()
+	w := e.worker
+	w.report = route.NoReport()
 	if e.answer.binary {
-		route.ParseReportBin(e.answer.report, &e.report)
+		route.ParseReportBin(e.answer.report, &w.report)
 	} else {
-		route.ParseReport(e.answer.report, &e.report)
+		route.ParseReport(e.answer.report, &w.report)
 	}
-	e.reported = !e.report.Empty()
-}
-
-// load is the report that came with the answer, nil if none did.
-func (e *Exchange) load() *route.Report {
-	if !e.reported {
-		return nil
-	}
-	return &e.report
+	e.pool.router.Note(&e.ticket, w.env.Now(), &w.report)
 }
 
 // ReadsResponseBody says whether the answer's bytes are wanted. All of a stream
@@ -326,8 +320,7 @@ func (e *Exchange) clock(last bool) {
 	}
 	if e.firstAt == 0 {
 		e.firstAt = e.worker.env.Now()
-		e.pool.router.FirstToken(&e.ticket, e.firstAt, e.load())
-		e.reported = false
+		e.pool.router.FirstToken(&e.ticket, e.firstAt, nil)
 		e.worker.tally.observe(e.series.ttft, e.firstAt-e.sentAt)
 	}
 	if last && e.lastAt == 0 {

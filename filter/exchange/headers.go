@@ -36,6 +36,7 @@ const (
 const (
 	destinationProperty = "warmlane.destination"
 	poolProperty        = "warmlane.pool"
+	workProperty        = "warmlane.work" // for the reporter beside the replica
 	logProperty         = "warmlane.log"
 	// sessionProperty becomes x-session-id, if the client has sent none.
 	sessionProperty = "warmlane.session"
@@ -143,6 +144,10 @@ func (r *requestHead) readClient(name, value []byte, names *HeaderConfig, v *Ver
 		v.remove(found)
 	}
 }
+
+// Counts says whether a POST to this path is a request that is routed, and so
+// counted as a replica's work.
+func Counts(path []byte) bool { return dialectOf(path) != notOurs }
 
 // dialectOf knows the paths of the engines' HTTP servers.
 func dialectOf(path []byte) dialect {

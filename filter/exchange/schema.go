@@ -123,6 +123,19 @@ func header(dst *string) func(string, json.Value) error {
 	return spelled(dst, 128, func(c byte) bool { return c == '-' || c == '_' || alphanumeric(c) })
 }
 
+func path(dst *string) func(string, json.Value) error {
+	return func(_ string, v json.Value) error {
+		s := v.Text()
+		if !strings.HasPrefix(s, "/") || len(s) > 1024 || strings.ContainsFunc(s, blankOrControl) {
+			return errValue
+		}
+		*dst = s
+		return nil
+	}
+}
+
+func blankOrControl(r rune) bool { return r <= ' ' || r == 0x7f }
+
 func alphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
 func spelled(dst *string, most int, ok func(byte) bool) func(string, json.Value) error {

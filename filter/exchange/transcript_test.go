@@ -157,7 +157,7 @@ func (h *native) ask(e *Exchange, request *transcript.Request) (sent map[string]
 		reply = v.Reply
 	}
 	for header, property := range map[string]string{
-		"x-gateway-destination-endpoint": destinationProperty, "x-warmlane-pool": poolProperty, "x-warmlane-work": "none",
+		"x-gateway-destination-endpoint": destinationProperty, "x-warmlane-pool": poolProperty, "x-warmlane-work": workProperty,
 	} {
 		delete(sent, header)
 		if value, ok := properties[property]; ok {

@@ -26,6 +26,7 @@ type Worker struct {
 	snapshot state.Snapshot
 	verdict  Verdict
 	reply    Reply
+	report   route.Report // that an answer's head brought
 	scratch  scratch
 	metrics  workerSeries
 }
@@ -47,7 +48,7 @@ type pool struct {
 
 // scratch is memory that verdicts point into.
 type scratch struct {
-	order, decision, load, log, body, session, length []byte
+	order, decision, load, log, body, session, length, work []byte
 }
 
 // NewWorker returns a worker that knows no replicas yet. It touches nothing

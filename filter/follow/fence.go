@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"encoding/binary"
 	"errors"
 
 	"github.com/warmlane/warmlane/filter/shared"
@@ -32,7 +31,7 @@ func (f *fence) Set(key, value []byte, cas uint32) error {
 	if err != nil {
 		return err
 	}
-	if len(holder) != leaseSize || binary.LittleEndian.Uint64(holder) != f.nonce {
+	if !shared.LeaseHeldBy(holder, f.nonce) {
 		return errDeposed
 	}
 	return f.Store.Set(key, value, cas)

@@ -18,7 +18,7 @@ const (
 
 // Follower is one VM's part in keeping up with control.
 type Follower struct {
-	lease    lease
+	lease    shared.Lease
 	store    shared.Store
 	dice     func() uint64
 	pools    []string
@@ -40,7 +40,7 @@ func New(store shared.Store, dice func() uint64, pools []string) *Follower {
 		nonce = dice()
 	}
 	f := &Follower{
-		lease: lease{store: store, nonce: nonce}, store: store, dice: dice, pools: pools,
+		lease: shared.NewLease(store, []byte(shared.LeaseKey), nonce), store: store, dice: dice, pools: pools,
 		intake: intake{store: newFence(store, nonce)},
 	}
 	f.view.Records = &f.intake
@@ -49,10 +49,10 @@ func New(store shared.Store, dice func() uint64, pools []string) *Follower {
 
 // Busy tells that this VM serves streams, so that it leaves the lease to one
 // that does not.
-func (f *Follower) Busy() { f.lease.busy = true }
+func (f *Follower) Busy() { f.lease.Busy() }
 
 // Leading says whether this VM holds the lease.
-func (f *Follower) Leading() bool { return f.lease.held }
+func (f *Follower) Leading() bool { return f.lease.Held() }
 
 // Age is how long ago, in milliseconds, control confirmed the state in force;
 // -1 if this VM has not heard from it.
@@ -71,14 +71,14 @@ func (f *Follower) Err() error { return f.err }
 
 // Pending says that there is work to be gone on with, and soon: no poll is
 // made before it is done.
-func (f *Follower) Pending() bool { return f.lease.held && f.intake.queued }
+func (f *Follower) Pending() bool { return f.lease.Held() && f.intake.queued }
 
 // Next is called on every tick and after every answer. It returns the path
 // of the call to make now, or ok false if there is none to make. now is in
 // milliseconds since the Unix epoch.
 func (f *Follower) Next(now int64) (path string, ok bool) {
-	led := f.lease.held
-	if !f.lease.keep(now) {
+	led := f.lease.Held()
+	if !f.lease.Keep(now) {
 		f.heardAt = 0
 		return "", false
 	}
@@ -126,7 +126,7 @@ var errCall = errors.New("control: no answer")
 // lies in shared data, for the request side to adopt.
 func (f *Follower) Answer(now int64, status int, body []byte) (changed bool) {
 	f.polling = false
-	if !f.lease.held {
+	if !f.lease.Held() {
 		return false
 	}
 	switch status {
@@ -173,7 +173,7 @@ func (f *Follower) lose(now int64, err error) {
 	f.intake.queued = false
 	f.view.Restart()
 	if errors.Is(err, errDeposed) {
-		f.lease.held = false
+		f.lease.Drop()
 	}
 	f.fail(now, err)
 }
@@ -194,4 +194,4 @@ func (f *Follower) fail(now int64, err error) {
 }
 
 // Close gives up the lease, for the VM that comes next.
-func (f *Follower) Close() { f.lease.release() }
+func (f *Follower) Close() { f.lease.Release() }

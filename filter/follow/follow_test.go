@@ -143,12 +143,12 @@ func TestOneLeader(t *testing.T) {
 	if _, ok := b.Next(20_000); ok {
 		t.Error("taken while it lasted")
 	}
-	if _, ok := b.Next(20_000 + leaseTerm); !ok || !b.Leading() {
+	if _, ok := b.Next(20_000 + shared.LeaseTerm); !ok || !b.Leading() {
 		t.Error("not taken after its end")
 	}
 	b.Close()
 	c := New(m.View(), dice(3), nil)
-	if _, ok := c.Next(20_001 + leaseTerm); !ok {
+	if _, ok := c.Next(20_001 + shared.LeaseTerm); !ok {
 		t.Error("a released lease is still held")
 	}
 }
@@ -165,11 +165,11 @@ func TestIdleVMTakesLeaseFromBusyOne(t *testing.T) {
 	if _, ok := main.Next(2); !ok {
 		t.Fatal("the idle VM left the lease to a busy one")
 	}
-	worker.Next(leaseTerm)
+	worker.Next(shared.LeaseTerm)
 	if worker.Leading() {
 		t.Error("the busy VM did not notice")
 	}
-	if worker.Answer(leaseTerm, 200, state.Pages(nil, snapshot(1, "a:1"), state.MaxPage)[0]) || stored(t, m.View()) != nil {
+	if worker.Answer(shared.LeaseTerm, 200, state.Pages(nil, snapshot(1, "a:1"), state.MaxPage)[0]) || stored(t, m.View()) != nil {
 		t.Error("an answer that came after the term was used")
 	}
 }
@@ -180,14 +180,14 @@ func TestNewLeaderStartsFromWhatIsThere(t *testing.T) {
 	a.Next(0)
 	a.Answer(0, 200, state.Pages(nil, snapshot(5, "a:1"), state.MaxPage)[0])
 	b := New(m.View(), dice(2), nil)
-	if path, ok := b.Next(leaseTerm); !ok || !strings.Contains(path, "gen=5") {
+	if path, ok := b.Next(shared.LeaseTerm); !ok || !strings.Contains(path, "gen=5") {
 		t.Errorf("%q %v, want a delta from 5", path, ok)
 	}
 }
 
 func TestDamagedSharedDataIsNoLoss(t *testing.T) {
 	m := shared.NewMem()
-	for _, junk := range []string{"", "x", strings.Repeat("\xff", leaseSize)} {
+	for _, junk := range []string{"", "x", strings.Repeat("\xff", 17)} {
 		s := m.View()
 		s.Set([]byte(shared.LeaseKey), []byte(junk), 0)
 		s.Set([]byte(shared.StateKey), []byte(junk), 0)

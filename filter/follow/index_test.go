@@ -209,11 +209,11 @@ func TestCrashes(t *testing.T) {
 			crashed := &interrupted{Store: m.View(), after: r.IntN(200), do: func() { panic(errCrash) }}
 			f := New(crashed, dice(r.Uint64()), []string{"default"})
 			lives(t, f, c, r, now)
-			now += leaseTerm // until the next VM is let
+			now += shared.LeaseTerm // until the next VM is let
 			c = instances[r.IntN(2)]
 			c.next(r, 5)
 		}
-		run(t, New(m.View(), dice(99), []string{"default"}), c, now+leaseTerm)
+		run(t, New(m.View(), dice(99), []string{"default"}), c, now+shared.LeaseTerm)
 		c.same(t, m.View(), "seed "+strconv.FormatUint(seed, 10))
 	}
 }
@@ -334,7 +334,7 @@ func TestIncompleteIndex(t *testing.T) {
 		first := New(m.View(), dice(1), nil)
 		run(t, first, c, 0)
 		spoil(m.View())
-		path, _ := New(m.View(), dice(2), nil).Next(leaseTerm)
+		path, _ := New(m.View(), dice(2), nil).Next(shared.LeaseTerm)
 		if !strings.Contains(path, want) {
 			t.Errorf("%s: asks %s, want %s", name, path, want)
 		}
@@ -362,7 +362,7 @@ func TestOtherPools(t *testing.T) {
 		c := &control{epoch: 7, max: 700}
 		c.next(rand.New(rand.NewPCG(1, 1)), 50)
 		run(t, New(m.View(), dice(1), []string{"default"}), c, 0)
-		if path, _ := New(m.View(), dice(2), pools).Next(leaseTerm); !strings.Contains(path, want) {
+		if path, _ := New(m.View(), dice(2), pools).Next(shared.LeaseTerm); !strings.Contains(path, want) {
 			t.Errorf("%v: asks %s, want %s", pools, path, want)
 		}
 	}

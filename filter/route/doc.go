@@ -43,5 +43,6 @@
 // table.go (what control pushed), page.go, record.go, ledger.go, seats.go and
 // number.go (what workers share), backlog.go (time arithmetic), filter.go,
 // cost.go and pick.go (the decision), ticket.go (one request from choice to
-// settlement), load.go and orca.go (what replicas say of themselves).
+// settlement), load.go and orca.go (what replicas say of themselves), work.go
+// (what they are told).
 package route

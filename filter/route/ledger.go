@@ -52,6 +52,7 @@ type pending struct {
 	clock  uint32 // tokens that went into its cache
 	fresh  uint32 // tokens dispatched that are in owed
 	soft   uint32 // tokens dispatched that are not
+	turned uint32 // tokens dispatched that were not and now are
 
 	firstAt int64  // last first token
 	done    uint32 // tokens of the streams that had theirs

@@ -149,11 +149,11 @@ func metricOf(name []byte) metric {
 		return metricWaiting
 	case "num_requests_running":
 		return metricRunning
-	case "owed":
+	case "owed_tokens":
 		return metricOwed
 	case "in_flight":
 		return metricInFlight
-	case "hit":
+	case "hit_ratio":
 		return metricHit
 	case "rps_fractional", "rpsFractional":
 		return metricRPS

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -43,8 +44,8 @@ func TestParseReport(t *testing.T) {
 	f(`json {"named_metrics":{"kv_cache_usage_perc":0.4},"cpu_utilization":NaN}`, kv, 0)
 	f(`{"namedMetrics":{"kv_cache_usage_perc":0.4,"x":[1,"]",{"y":[2]}]},"z":"\"}"}`, kv, 0)
 	f(`{"kv_cache_usage_perc":"0.4"}`, kv, 0)
-	f("TEXT named_metrics.owed=812, named_metrics.in_flight=7, named_metrics.num_requests_running=5, "+
-		"rps_fractional=4.5, named_metrics.tps=800, named_metrics.hit=0.75",
+	f("TEXT named_metrics.owed_tokens=812, named_metrics.in_flight=7, named_metrics.num_requests_running=5, "+
+		"rps_fractional=4.5, named_metrics.tps=800, named_metrics.hit_ratio=0.75",
 		report(func(r *Report) {
 			r.Owed, r.InFlight, r.Running, r.RPS, r.TPS, r.Hit = 812, 7, 5, 4.5, 800, 0.75
 		}), 0)
@@ -74,6 +75,56 @@ func TestParseReport(t *testing.T) {
 	f("BIN ", none, 1)
 	f("{", none, 1)
 	f("TEXT "+strings.Repeat("a=1,", 16<<10), none, 1)
+}
+
+func TestAppendReport(t *testing.T) {
+	f := func(want string, set func(*Report)) {
+		t.Helper()
+		rep := report(set)
+		got := AppendReport(nil, &rep)
+		if string(got) != want {
+			t.Errorf("written as %q, want %q", got, want)
+		}
+	}
+	f("", func(*Report) {})
+	f("TEXT named_metrics.owed_tokens=0, named_metrics.in_flight=1", func(r *Report) { r.Owed, r.InFlight = 0, 1 })
+	f("TEXT named_metrics.kv_cache_usage_perc=0.41, named_metrics.num_requests_waiting=3, named_metrics.num_requests_running=12, "+
+		"named_metrics.owed_tokens=812, named_metrics.in_flight=15, named_metrics.hit_ratio=0.77, rps_fractional=4.1, named_metrics.tps=812",
+		func(r *Report) {
+			r.KV, r.Waiting, r.Running, r.Owed, r.InFlight, r.Hit, r.RPS, r.TPS = 0.41, 3, 12, 812, 15, 0.77, 4.1, 812
+		})
+}
+
+// TestReportsComeBack writes any report and reads it.
+func TestReportsComeBack(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	count := func() int32 { return max(dice.Int32()>>dice.IntN(32), int32(dice.IntN(2)-1)) }
+	ratio := func(most float32) float32 {
+		if dice.IntN(4) == 0 {
+			return float32(math.NaN())
+		}
+		return dice.Float32() * most
+	}
+	var buf []byte
+	for range 10_000 {
+		want := report(func(r *Report) {
+			r.KV, r.Hit, r.RPS, r.TPS = ratio(1), ratio(1), ratio(1e4), ratio(1e6)
+			r.Waiting, r.Running, r.Owed, r.InFlight = -1, count(), count(), count()
+			if dice.IntN(8) == 0 {
+				r.Running, r.Owed, r.InFlight = -1, -1, -1
+			}
+		})
+		if buf = AppendReport(buf[:0], &want); len(buf) == 0 {
+			if !want.Empty() {
+				t.Fatalf("nothing is written of %+v", want)
+			}
+			continue
+		}
+		got := NoReport()
+		if bad := ParseReport(buf, &got); bad != 0 || !sameReport(got, want) {
+			t.Fatalf("%s: %d bad, %+v, want %+v", buf, bad, got, want)
+		}
+	}
 }
 
 // orcaMessage builds an OrcaLoadReport by hand.
@@ -113,7 +164,7 @@ func TestParseReportBin(t *testing.T) {
 	full := m.double(1, 0.7).double(orcaRPSFractional, 4.5).named("kv_cache_usage_perc", 0.4).named("num_requests_waiting", 3)
 	f(full, report(func(r *Report) { r.RPS, r.KV, r.Waiting = 4.5, 0.4, 3 }), 0)
 	f(m.named("unheard_of", 3), none, 0)
-	f(m.named("owed", math.NaN()).named("in_flight", 2), report(func(r *Report) { r.InFlight = 2 }), 1)
+	f(m.named("owed_tokens", math.NaN()).named("in_flight", 2), report(func(r *Report) { r.InFlight = 2 }), 1)
 	f(m.bytes(orcaNamedMetrics, orcaMessage(nil).bytes(1, []byte("num_requests_waiting"))),
 		report(func(r *Report) { r.Waiting = 0 }), 0)
 	f(full[:len(full)-3], report(func(r *Report) { r.RPS, r.KV = 4.5, 0.4 }), 1)
@@ -127,7 +178,7 @@ func TestParseReportBin(t *testing.T) {
 func FuzzParseReport(f *testing.F) {
 	f.Add([]byte("TEXT named_metrics.kv_cache_usage_perc=0.4, named_metrics.num_requests_waiting=3.0"))
 	f.Add([]byte(`JSON {"named_metrics":{"kv_cache_usage_perc":0.4},"x":[1,"]"],"y":"\""}`))
-	f.Add([]byte("BIN " + base64.StdEncoding.EncodeToString(orcaMessage(nil).named("owed", 3).double(6, 1))))
+	f.Add([]byte("BIN " + base64.StdEncoding.EncodeToString(orcaMessage(nil).named("owed_tokens", 3).double(6, 1))))
 	f.Fuzz(func(t *testing.T, header []byte) {
 		for _, parse := range []func([]byte, *Report) int{ParseReport, ParseReportBin} {
 			r := NoReport()
@@ -143,7 +194,7 @@ func FuzzParseReport(f *testing.F) {
 }
 
 func TestParseReportMakesNoGarbage(t *testing.T) {
-	bin := []byte(base64.StdEncoding.EncodeToString(orcaMessage(nil).named("owed", 3)))
+	bin := []byte(base64.StdEncoding.EncodeToString(orcaMessage(nil).named("owed_tokens", 3)))
 	f := func(header string) {
 		t.Helper()
 		b := []byte(header)

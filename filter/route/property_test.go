@@ -51,7 +51,9 @@ func (l *life) step() {
 		return
 	}
 	t := &l.tickets[i][l.dice.IntN(len(l.tickets[i]))]
-	switch l.dice.IntN(5) {
+	switch l.dice.IntN(6) {
+	case 5:
+		r.Streams(t)
 	case 0:
 		r.FirstToken(t, l.now, nil)
 	case 1:

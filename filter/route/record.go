@@ -33,6 +33,7 @@ func (b *books) foldWork(rec *record, slot int, m *account, rate float32) {
 	if m.begun > 0 {
 		l = b.foldSent(l, slot, m)
 	}
+	l.soft -= min(l.soft, m.turned)
 	if m.firstAt > 0 {
 		l = l.first(m.firstAt, m.done)
 	}

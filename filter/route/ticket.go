@@ -69,6 +69,20 @@ func (r *Router) FirstToken(t *Ticket, now int64, report *Report) {
 	r.books.update(&r.table, now)
 }
 
+// Streams notes that the answer is a stream, if that was not known when the
+// request was placed: its tokens have so far run off by the clock and wait for
+// the first one from now on. It costs no call; the next write tells the others.
+func (r *Router) Streams(t *Ticket) {
+	m := r.books.account(t)
+	if m == nil || t.stream || t.phase != phaseSent {
+		return
+	}
+	t.stream = true
+	m.owed = addCapped(m.owed, t.uncached)
+	m.turned = addCapped(m.turned, t.uncached)
+	r.books.touch(t.slot)
+}
+
 // Settle takes the request out of the ledger. A second call does nothing, so
 // it may be called on every way out. Where no other worker has requests in
 // flight nobody waits for the news: it goes with this worker's next choice or

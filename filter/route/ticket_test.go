@@ -95,6 +95,45 @@ func TestFirstTokenTeachesTheRate(t *testing.T) {
 	}
 }
 
+// A request may turn out to be a stream when its answer begins: what it owes
+// stays, no longer runs off by the clock, and goes with the first token.
+func TestStreams(t *testing.T) {
+	p := fleet(1)
+	c := newCrew(p, 2)
+	r, other := c.workers[0], c.workers[1]
+	var choice Choice
+	var ticket Ticket
+	r.Choose(&Query{Prompt: 1000}, t0, 1, &choice, &ticket)
+	r.FirstToken(&ticket, t0+10, nil) // of what is no stream yet
+	before := r.Owed(0, t0+20)
+	r.Streams(&ticket)
+	r.Streams(&ticket)
+	r.Tick(t0 + 20)
+	other.Tick(t0 + 20)
+	for _, w := range c.workers {
+		if owed := w.Owed(0, t0+20); owed != before || owed != 800 {
+			t.Errorf("%d owed, want 800 as before: %d", owed, before)
+		}
+		if owed := w.Owed(0, t0+300); owed == 0 {
+			t.Error("a stream without its first token owes nothing")
+		}
+	}
+	rate := r.Rate(0)
+	r.FirstToken(&ticket, t0+500, nil)
+	r.Streams(&ticket)
+	other.Tick(t0 + 500)
+	if owed := other.Owed(0, t0+500); owed != 0 || other.InFlight(0) != 1 {
+		t.Errorf("%d owed, %d in flight after the first token, want 0 and 1", owed, other.InFlight(0))
+	}
+	if r.Rate(0) >= rate {
+		t.Errorf("rate %v after a slow first token, %v before", r.Rate(0), rate)
+	}
+	r.Settle(&ticket, t0+600, OK, nil)
+	r.Streams(&ticket)
+	r.Tick(t0 + 600)
+	c.wantIdle(t, p, t0+600)
+}
+
 // The sample of a request that queued behind others counts their tokens, too.
 func TestRateOfQueuedPrompts(t *testing.T) {
 	r := newCrew(fleet(1), 1).workers[0]

@@ -10,6 +10,9 @@ import "strconv"
 //	wl.lease          which VM keeps the long poll open             1
 //	wl.doubt          replicas whose KV index keeps being wrong     1
 //	wl.l.POOL         the pool's ledger                             one a pool
+//	wl.l.report:NAME  the ledger of the engine a reporter is for    one an engine
+//	wl.r.NAME         what the engine said last                     one an engine
+//	wl.rl.NAME        which VM asks the engine                      one an engine
 //	wl.t.N            buckets of the text index                     fixed number
 //	wl.k              head of the index of KV blocks                1
 //	wl.k.N            its buckets                                   fixed number
@@ -22,6 +25,8 @@ const (
 	DoubtKey      = "wl.doubt"
 	BlocksKey     = "wl.k"
 	ledgerPrefix  = "wl.l."
+	enginePrefix  = "wl.r."
+	scrapePrefix  = "wl.rl."
 	bucketPrefix  = "wl.t."
 	blocksPrefix  = "wl.k."
 	bordersPrefix = "wl.b."
@@ -33,6 +38,12 @@ const (
 func LedgerKey(pool string) []byte {
 	return append([]byte(ledgerPrefix), pool...)
 }
+
+// EngineKey is the key of what an engine said last, by its cluster's name.
+func EngineKey(engine string) []byte { return append([]byte(enginePrefix), engine...) }
+
+// ScrapeKey is the key of the lease on asking an engine.
+func ScrapeKey(engine string) []byte { return append([]byte(scrapePrefix), engine...) }
 
 // AppendBucketKey appends the key of bucket n of the text index to dst.
 func AppendBucketKey(dst []byte, n uint32) []byte {
