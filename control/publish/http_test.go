@@ -199,6 +199,9 @@ func TestKV(t *testing.T) {
 		`warmlane_control_kv_blocks{pool="a",slot="r0"} 120`: true,
 		`warmlane_control_kv_blocks{pool="a",slot="r1"} 0`:   true,
 		`warmlane_control_kv_blocks{pool="a",slot="r2"}`:     false,
+		`warmlane_control_kv_partial{pool="a",slot="r0"} 1`:  true,
+		`warmlane_control_kv_partial{pool="a",slot="r1"} 0`:  true,
+		`warmlane_control_kv_partial{pool="a",slot="r2"}`:    false,
 		"\nwarmlane_control_kv_records_dropped_total 0":      true,
 	} {
 		if strings.Contains(text, want) != there {

@@ -29,6 +29,8 @@ var (
 		"Generation of the latest state; 0 if there is none yet.", nil, nil)
 	descBlocks = prometheus.NewDesc("warmlane_control_kv_blocks",
 		"Blocks that the KV index knows a replica to hold.", []string{"pool", "slot"}, nil)
+	descPartial = prometheus.NewDesc("warmlane_control_kv_partial",
+		"1 if a replica may hold blocks that its KV index does not know.", []string{"pool", "slot"}, nil)
 	descDropped = prometheus.NewDesc("warmlane_control_kv_records_dropped_total",
 		"KV records that were left out because the index was full.", nil, nil)
 )
@@ -47,7 +49,7 @@ func NewStats(hub *Hub, kv KVFunc) *Stats {
 
 // Describe is part of [prometheus.Collector].
 func (s *Stats) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descReplicas, descUnknown, descAge, descGeneration, descBlocks, descDropped} {
+	for _, d := range []*prometheus.Desc{descReplicas, descUnknown, descAge, descGeneration, descBlocks, descPartial, descDropped} {
 		ch <- d
 	}
 	s.waiters.Describe(ch)
@@ -68,13 +70,16 @@ func (s *Stats) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(descDropped, prometheus.CounterValue, float64(s.hub.Dropped()))
 }
 
-// collectKV tells the blocks of those replicas that have an index.
+// collectKV tells of those replicas that have an index how many blocks it knows
+// and whether these are all.
 func (s *Stats) collectKV(ch chan<- prometheus.Metric, latest *state.Snapshot) {
 	for i := range latest.Pools {
 		p := &latest.Pools[i]
 		for j := range p.Replicas {
-			if kv, ok := s.kv.of(p.Replicas[j].Slot); ok {
-				gauge(ch, descBlocks, float64(kv.Blocks), p.Name, Slot(p.Replicas[j].Slot))
+			slot := p.Replicas[j].Slot
+			if kv, ok := s.kv.of(slot); ok {
+				gauge(ch, descBlocks, float64(kv.Blocks), p.Name, Slot(slot))
+				gauge(ch, descPartial, flag(kv.Partial), p.Name, Slot(slot))
 			}
 		}
 	}
@@ -127,4 +132,12 @@ func countUnknown(lacks map[string]int, l *state.Load) {
 
 func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
 	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+// flag is a truth as Prometheus has it.
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

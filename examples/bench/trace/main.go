@@ -51,7 +51,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&settings, "settings", "conv-mid,conv-high", "windows of the trace, separated by commas")
 	f.StringVar(&policies, "policies", allPolicies, "ways of routing, separated by commas")
 	f.StringVar(&workers, "workers", "1,4", "numbers of Envoy workers, separated by commas; the instrument is checked with 1")
-	f.Float64Var(&o.speed, "speed", 4, "how much faster than the clock the engines run")
+	f.Float64Var(&o.speed, "speed", 2, "how much faster than the clock the engines run")
 	f.Uint64Var(&o.seed, "seed", 1, "order of equal arrivals, words")
 	f.BoolVar(&o.together, "together", false, "send requests of one moment at once, not one after the other")
 	if err := f.Parse(args); err != nil {
