@@ -147,6 +147,7 @@ func (s *settings) serverFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&n.Wire.LoRALoad, "lora-load", 0, "engine `time` that loading an adapter takes")
 	fs.BoolFunc("old-metric-names", "name metrics as vLLM did before its V1 engine", on(&n.Wire.OldNames))
 	fs.BoolFunc("enable-request-id-headers", "answer with the request's X-Request-Id", on(&n.Wire.EchoIDs))
+	fs.BoolFunc("still", "make ids of the request's body and let times be 0: equal requests get equal bytes", on(&n.Wire.Still))
 	fs.BoolFunc("enable-force-include-usage", "send usage in every stream", on(&n.Wire.ForceUse))
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -39,9 +40,9 @@ func (g *generation) whole() {
 			g.gather(choices, &letters[i])
 		}
 	}
-	x.orca()
+	body := g.dialect.whole(nil, g, choices)
 	x.compress()
-	x.json(200, g.appendAnswer(nil, choices))
+	x.json(http.StatusOK, body)
 }
 
 // gather adds a token to its choice, or cuts it off when told to abort.
@@ -59,26 +60,6 @@ func (g *generation) gather(choices []choice, l *letter) {
 	if c.finish != "" {
 		g.left--
 	}
-}
-
-// appendAnswer writes the body.
-func (g *generation) appendAnswer(b []byte, choices []choice) []byte {
-	d := g.dialect
-	b = g.appendHead(b, d.object)
-	for i := range choices {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendIndex(b, i), d.open...)
-		b = appendJSON(b, string(choices[i].text))
-		b = append(b, d.close...)
-		b = append(appendFinish(b, choices[i].finish), d.tail...)
-	}
-	b = append(b, `],"service_tier":null,"system_fingerprint":"`...)
-	b = append(b, g.x.s.fingerprint...)
-	b = append(b, `","usage":`...)
-	b = g.appendWhole(b, g.usage())
-	return append(b, d.end...)
 }
 
 // orca adds the load report, if the client asked for one in a format vLLM knows.

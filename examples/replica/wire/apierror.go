@@ -80,13 +80,25 @@ func (p problem) append(b []byte) []byte {
 	b = append(b, p.kind...)
 	b = append(b, "', 'loc': '"...)
 	b = append(b, p.loc...)
-	b = append(b, "', 'msg': '"...)
-	b = append(b, p.msg...)
-	b = append(b, "', 'input': "...)
+	b = append(b, "', 'msg': "...)
+	b = appendQuoted(b, p.msg)
+	b = append(b, ", 'input': "...)
 	b = append(b, p.input...)
 	b = append(b, p.tail...)
 	return append(b, '}')
 }
+
+// appendQuoted writes a text as Python prints it.
+func appendQuoted(b []byte, s string) []byte {
+	quote := byte('\'')
+	if strings.ContainsRune(s, '\'') {
+		quote = '"'
+	}
+	return append(append(append(b, quote), s...), quote)
+}
+
+// badBody is the type of refusals of bodies that are not what the path takes.
+const badBody = "Bad Request"
 
 // invalid is the refusal of a body with problems, of which there is at least one.
 func invalid(problems []problem) *apiError {
@@ -99,8 +111,8 @@ func invalid(problems []problem) *apiError {
 	for _, p := range problems {
 		b = p.append(b)
 	}
-	return &apiError{http.StatusBadRequest, "Bad Request", string(b), problems[0].loc}
+	return &apiError{http.StatusBadRequest, badBody, string(b), problems[0].loc}
 }
 
-var wrongMediaType = &apiError{http.StatusBadRequest, "Bad Request",
+var wrongMediaType = &apiError{http.StatusBadRequest, badBody,
 	"1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed", ""}

@@ -12,7 +12,8 @@ import (
 
 // call is what a body asks for. Of two equal keys the last one counts.
 type call struct {
-	model     string // "": not named
+	root      gjson.Result // the body
+	model     string       // "": not named
 	messages  []engine.Message
 	prompts   [][]engine.Token
 	text      string // of the prompt, for /tokenize
@@ -29,6 +30,11 @@ type call struct {
 	strings   bool // return_token_strs
 	hasPrompt bool
 	hasChat   bool
+
+	base64 bool           // how an embedding is written
+	heads  []int          // of each prompt, the tokens of its query
+	docs   []gjson.Result // the documents, as they stand
+	top    int            // documents to tell; 0: all
 }
 
 // The most a call may ask for at once. A list of prompts and n multiply.
@@ -40,7 +46,6 @@ const (
 // decoder gathers a call and what is wrong with it.
 type decoder struct {
 	call
-	root     gjson.Result
 	prompt   gjson.Result // as it stands
 	chat     gjson.Result
 	options  bool
@@ -49,7 +54,7 @@ type decoder struct {
 
 // decode reads the fields of a body that any of our paths knows.
 func decode(root gjson.Result) *decoder {
-	d := &decoder{call: call{generate: true, copies: 1}, root: root}
+	d := &decoder{call: call{root: root, generate: true, copies: 1}}
 	root.ForEach(func(k, v gjson.Result) bool {
 		d.field(k.String(), v)
 		return true
@@ -193,7 +198,7 @@ func decodeCompletion(root gjson.Result) (*call, *apiError) {
 		d.limit = 16 // the default of this path
 	}
 	if d.hasPrompt {
-		d.readPrompts(d.prompt)
+		d.readPrompts("prompt", d.prompt)
 	} else {
 		d.missing("prompt")
 	}

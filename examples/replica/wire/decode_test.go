@@ -74,6 +74,20 @@ func TestDecodeRefuses(t *testing.T) {
 	f(text, `{"prompt":[[1,2],[3.5]]}`, "body.prompt.1.0")
 	f(text, `{"prompt":["x",{}]}`, "body.prompt.1")
 	f(text, `{"n":200,"prompt":["x","y"]}`, "n")
+	f(decodeResponses, `{"input":[]}`, "body.input")
+	f(decodeResponses, `{"input":[5]}`, "body.input.0")
+	f(decodeResponses, `{"input":[{"content":"x"}]}`, "body.input.0.role")
+	f(decodeResponses, `{"input":"x","instructions":5}`, "body.instructions")
+	f(decodeResponses, `{"input":"x","max_output_tokens":0}`, "body.max_output_tokens")
+	f(decodeMessages, `{"max_tokens":1,"messages":[{"role":"user","content":"x"}]}`, "body.model")
+	f(decodeMessages, `{"model":"m","max_tokens":1}`, "body.messages")
+	f(decodeMessages, `{"model":"m","max_tokens":1,"system":5,"messages":[{"role":"user","content":"x"}]}`, "body.system")
+	f(decodeEmbeddings, `{"input":{}}`, "body.input")
+	f(decodeEmbeddings, `{"input":["x",5]}`, "body.input.1")
+	f(decodeRerank, `{"query":"q","documents":["x",5]}`, "body.documents.1")
+	f(decodeScore, `{"queries":"q"}`, "body.documents")
+	f(decodeDetokenize, `{"tokens":5}`, "body.tokens")
+	f(decodeDetokenize, `{"tokens":[-1]}`, "body.tokens.0")
 	f(text, `{"prompt":[`+strings.Repeat(`"x",`, 300)+`"x"]}`, "n")
 }
 
@@ -185,6 +199,9 @@ func FuzzDecode(f *testing.F) {
 		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url"}]}],"tools":[{}]}`,
 		`{"lora_name":"a","lora_path":"/a","load_inplace":true}`, `{"a":"\ud83d"}`, `{`, `[]`, "\xef\xbb\xbf{}", `{"n":-1}`,
 		`{"messages":[{"role":"user","content":"x","tool_calls":[{"function":5}]}]}`, strings.Repeat("[", 1000),
+		`{"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"function_call","name":"f"}],"instructions":"i"}`,
+		`{"model":"m","max_tokens":1,"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":[{"type":"tool_result","content":[{}]}]}]}`,
+		`{"input":[[1],[2]],"dimensions":3}`, `{"query":"q","documents":["a",{"content":[{"type":"text","text":"b"}]}],"top_n":1}`, `{"tokens":[1,-1]}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -200,7 +217,8 @@ func FuzzDecode(f *testing.F) {
 		if refusal != nil {
 			return
 		}
-		for _, decode := range []decodeFunc{decodeChat, decodeCompletion, decodeTokenize} {
+		for _, decode := range []decodeFunc{decodeChat, decodeCompletion, decodeTokenize, decodeResponses,
+			decodeMessages, decodeCount, decodeEmbeddings, decodeScore, decodeRerank, decodeDetokenize} {
 			c, refusal := decode(root)
 			if (c == nil) == (refusal == nil) {
 				t.Errorf("call %v, refusal %v", c, refusal)
@@ -210,6 +228,21 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		_, _ = decodeAdapter(root, true)
+	})
+}
+
+func FuzzForm(f *testing.F) {
+	f.Add("multipart/form-data; boundary=b", []byte("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nxy\r\n--b--\r\n"))
+	f.Add("multipart/form-data; boundary=b", []byte("--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n--b"))
+	f.Add("multipart/form-data", []byte{})
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		fields, file, err := form(contentType, body)
+		if err != nil && (fields != nil || file != nil) {
+			t.Errorf("refused, but with %v and %q", fields, file)
+		}
+		if len(file) > len(body) {
+			t.Errorf("a file of %d bytes in %d", len(file), len(body))
+		}
 	})
 }
 

@@ -14,7 +14,9 @@
 //	generate.go    a call becomes engine requests; their outputs come back through a mailbox
 //	answer.go      answers in one piece
 //	stream.go      answers as server-sent events, one HTTP chunk for each
-//	tokenize.go    /tokenize
+//	dialect.go     what differs between the paths, and then one file for each:
+//	               wording.go, responses.go, anthropic.go, embeddings.go, score.go, transcription.go
+//	tokenize.go    /tokenize and /detokenize
 //	lora.go        adapters at run time
 //	metrics.go     /metrics (exposition.go has the text format)
 //	info.go        small pages: health, version, models, load, event sources

@@ -18,6 +18,8 @@ type exchange struct {
 	body  []byte
 	entry Entry
 	quiet bool // not for the journal
+
+	anthropic bool // errors are told as Anthropic's clients know them
 }
 
 // finish writes the journal. It runs also when a fault cut the connection by a panic.
@@ -89,8 +91,15 @@ func (x *exchange) json(status int, body []byte) {
 	x.send(status, "application/json", body)
 }
 
-// refuse sends an error.
-func (x *exchange) refuse(e *apiError) { x.json(e.status, e.append(nil, true)) }
+// refuse sends an error. What is wrong with a body is told in OpenAI's shape on
+// all paths, since vLLM looks at bodies before it looks at the path's API.
+func (x *exchange) refuse(e *apiError) {
+	if x.anthropic && e.kind != badBody {
+		x.json(e.status, e.appendAnthropic(nil, e.kind))
+		return
+	}
+	x.json(e.status, e.append(nil, true))
+}
 
 // send writes a reply; an empty content type leaves the header out, as vLLM does
 // for plain text.

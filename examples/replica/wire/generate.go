@@ -13,7 +13,7 @@ import (
 // generation is a call on its way through the engine.
 type generation struct {
 	x       *exchange
-	dialect *dialect
+	dialect dialect
 	call    *call
 	model   string // as the answer names it
 	id      string
@@ -24,24 +24,30 @@ type generation struct {
 	faults  Faults
 }
 
-func (s *Server) chatCompletions(x *exchange) { x.generate(&chatDialect, decodeChat) }
+func (s *Server) chatCompletions(x *exchange) { x.generate(chatDialect, x.fields(decodeChat)) }
 
-func (s *Server) completions(x *exchange) { x.generate(&completionDialect, decodeCompletion) }
+func (s *Server) completions(x *exchange) { x.generate(completionDialect, x.fields(decodeCompletion)) }
 
-// generate serves one of the two generating paths.
-func (x *exchange) generate(d *dialect, decode func(gjson.Result) (*call, *apiError)) {
+// fields makes a reader of JSON bodies for generate.
+func (x *exchange) fields(decode func(gjson.Result) (*call, *apiError)) func() (*call, *apiError) {
+	return func() (*call, *apiError) { return x.decode(decode) }
+}
+
+// generate serves one of the paths whose prompts go through the engine. understand
+// reads the body, which has arrived.
+func (x *exchange) generate(d dialect, understand func() (*call, *apiError)) {
 	s := x.s
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
 	if !x.read() {
 		return
 	}
-	g := &generation{x: x, dialect: d, created: x.entry.Time.Unix(), box: newMailbox(), faults: s.cfg.Faults.take()}
+	g := &generation{x: x, dialect: d, created: x.created(), box: newMailbox(), faults: s.cfg.Faults.take()}
 	if g.failEarly() {
 		return
 	}
 	var refusal *apiError
-	if g.call, refusal = x.decode(decode); refusal == nil {
+	if g.call, refusal = understand(); refusal == nil {
 		refusal = g.prepare()
 	}
 	if refusal == nil {
@@ -58,8 +64,8 @@ func (x *exchange) generate(d *dialect, decode func(gjson.Result) (*call, *apiEr
 // answer sends what the engine generates and then writes down the figures.
 func (g *generation) answer() {
 	defer g.note()
-	if g.call.stream {
-		g.stream()
+	if d, ok := g.dialect.(streamer); ok && g.call.stream {
+		g.stream(d)
 		return
 	}
 	g.whole()
@@ -154,14 +160,31 @@ func (g *generation) add(prompt []engine.Token, space engine.Space) {
 
 // name makes the answer's id.
 func (g *generation) name() {
-	id, x := newID(), g.x
+	x := g.x
+	id := x.id()
 	if x.s.cfg.EchoIDs {
 		if given := x.entry.RequestID; given != "" {
 			id = given
 		}
 		x.w.Header().Set("X-Request-Id", id)
 	}
-	g.id = g.dialect.idPrefix + id
+	g.id = g.dialect.prefix() + id
+}
+
+// id makes an id for an answer, or takes it from the body of the request.
+func (x *exchange) id() string {
+	if x.s.cfg.Still {
+		return x.entry.BodySHA256[:16]
+	}
+	return newID()
+}
+
+// created is what an answer says of its time, in seconds.
+func (x *exchange) created() int64 {
+	if x.s.cfg.Still {
+		return 0
+	}
+	return x.entry.Time.Unix()
 }
 
 // submit queues the requests, all or none.

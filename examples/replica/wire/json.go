@@ -21,7 +21,7 @@ func parse(body []byte) (gjson.Result, *apiError) {
 		return gjson.Result{}, invalid([]problem{{kind: "missing", loc: "body", msg: "Field required", input: "None"}})
 	}
 	if !utf8.Valid(body) || depth(body) > maxDepth {
-		return gjson.Result{}, &apiError{400, "Bad Request", "There was an error parsing the body", ""}
+		return gjson.Result{}, &apiError{400, badBody, "There was an error parsing the body", ""}
 	}
 	if !gjson.ValidBytes(body) {
 		return gjson.Result{}, syntaxError(body)
@@ -109,7 +109,7 @@ func describe(v gjson.Result) string {
 	case v.Type == gjson.String:
 		return "'" + clip(v.Str) + "'"
 	}
-	return clip(v.Raw)
+	return "'" + clip(v.Raw) + "'"
 }
 
 func countKeys(v gjson.Result) int {

@@ -94,7 +94,7 @@ type adapterCall struct {
 
 // decodeAdapter reads it; the path is required to load only.
 func decodeAdapter(root gjson.Result, load bool) (c adapterCall, refusal *apiError) {
-	d := &decoder{root: root}
+	d := &decoder{call: call{root: root}}
 	var name, path gjson.Result
 	root.ForEach(func(k, v gjson.Result) bool {
 		switch k.String() {

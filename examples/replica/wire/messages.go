@@ -76,10 +76,18 @@ func (d *decoder) part(loc string, p gjson.Result) (out engine.Part) {
 		d.wrong("dict_type", loc, "Input should be a valid dictionary", p)
 		return out
 	}
-	if p.Get("type").String() != "text" {
+	text := p.Get("text")
+	switch p.Get("type").String() {
+	case "text", "input_text", "output_text":
+	case "thinking":
+		return engine.Part{Text: p.Get("thinking").String()}
+	case "tool_use":
+		return engine.Part{Text: toolCall(p)}
+	case "tool_result":
+		return engine.Part{Text: said(p.Get("content"))}
+	default:
 		return engine.Part{Opaque: []byte(compact(p))}
 	}
-	text := p.Get("text")
 	if text.Type == gjson.Null {
 		d.wrong("missing", loc+".text", "Field required", p)
 	}
@@ -92,11 +100,34 @@ func (d *decoder) part(loc string, p gjson.Result) (out engine.Part) {
 func toolCalls(calls gjson.Result) string {
 	var b []byte
 	calls.ForEach(func(_, c gjson.Result) bool {
-		f := c.Get("function")
-		b = append(b, "\n<tool_call>"...)
-		b = append(b, f.Get("name").String()...)
-		b = append(b, ' ')
-		b = append(b, f.Get("arguments").String()...)
+		b = append(b, toolCall(c.Get("function"))...)
+		return true
+	})
+	return string(b)
+}
+
+// toolCall prints one call, which has arguments or, with Anthropic, input.
+func toolCall(f gjson.Result) string {
+	arguments := f.Get("arguments").String()
+	if input := f.Get("input"); input.Exists() {
+		arguments = compact(input)
+	}
+	return "\n<tool_call>" + f.Get("name").String() + " " + arguments
+}
+
+// said is what a tool had to say: a text or a list of blocks, of which those
+// without text stand as they are.
+func said(v gjson.Result) string {
+	if !v.IsArray() {
+		return v.String()
+	}
+	var b []byte
+	v.ForEach(func(_, p gjson.Result) bool {
+		if text := p.Get("text"); text.Type == gjson.String {
+			b = append(b, text.Str...)
+		} else {
+			b = append(b, compact(p)...)
+		}
 		return true
 	})
 	return string(b)

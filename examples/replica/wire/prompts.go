@@ -9,23 +9,23 @@ import (
 
 // readPrompts takes over a prompt in any of its forms: text, token ids, a list
 // of texts, a list of lists of token ids.
-func (d *decoder) readPrompts(v gjson.Result) {
+func (d *decoder) readPrompts(loc string, v gjson.Result) {
 	switch {
 	case v.Type == gjson.String:
 		d.prompts = [][]engine.Token{engine.Tokenize(nil, v.Str)}
 	case !v.IsArray():
-		d.wrong("prompt_type", "prompt", "Input should be a string, a list of strings, or token ids", v)
+		d.wrong("prompt_type", loc, "Input should be a string, a list of strings, or token ids", v)
 	case v.Get("0").Type == gjson.Number:
-		d.prompts = [][]engine.Token{d.ids("prompt", v)}
+		d.prompts = [][]engine.Token{d.ids(loc, v)}
 	default:
-		d.batch(v)
+		d.batch(loc, v)
 	}
 }
 
 // batch reads a list of prompts.
-func (d *decoder) batch(list gjson.Result) {
+func (d *decoder) batch(where string, list gjson.Result) {
 	list.ForEach(func(_, p gjson.Result) bool {
-		loc := "prompt." + strconv.Itoa(len(d.prompts))
+		loc := where + "." + strconv.Itoa(len(d.prompts))
 		switch {
 		case p.Type == gjson.String:
 			d.prompts = append(d.prompts, engine.Tokenize(nil, p.Str))
@@ -37,7 +37,7 @@ func (d *decoder) batch(list gjson.Result) {
 		return len(d.problems) == 0 && len(d.prompts) <= maxSequences
 	})
 	if len(d.prompts) == 0 && len(d.problems) == 0 {
-		d.wrong("too_short", "prompt", "List should have at least 1 item", list)
+		d.wrong("too_short", where, "List should have at least 1 item", list)
 	}
 }
 

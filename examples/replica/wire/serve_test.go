@@ -195,7 +195,7 @@ func TestJournal(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
-	ask(t, "POST", r.URL+"/v1/embeddings", body)
+	ask(t, "POST", r.URL+"/v2/embed", body)
 	ask(t, "GET", r.URL+"/health", "")
 	list := r.Requests()
 	if len(list) != 3 {
@@ -286,6 +286,10 @@ func TestStreamFaults(t *testing.T) {
 	}
 
 	r.Heal()
+	r.Faults(`{"abort_after_events":2,"times":1}`)
+	if text, err = stream(t, r); err != nil || strings.Count(text, "data: ") != 3 {
+		t.Errorf("abort at the first token: %v %q", err, text)
+	}
 	r.Faults(`{"abort_after_events":3}`)
 	if text, err = stream(t, r); err != nil || !strings.Contains(text, `"finish_reason":"abort"`) || strings.Count(text, "data: ") != 4 || !strings.HasSuffix(text, "[DONE]\n\n") {
 		t.Errorf("abort: %v %q", err, text)

@@ -31,6 +31,7 @@ type Config struct {
 	LoRALoad  time.Duration       // engine time that loading an adapter takes
 	OldNames  bool                // metric names and labels of older versions
 	EchoIDs   bool                // take X-Request-Id for the answer's id and send it back
+	Still     bool                // ids are made of the request's body and times are 0: equal requests, equal bytes
 	ForceUse  bool                // send the usage event of a stream even if not asked for
 
 	// Act does what POST /debug/faults asks for. spare is the connection of that
@@ -45,6 +46,7 @@ type Server struct {
 	started     time.Time
 	routes      map[string]map[string]handler
 	adapters    adapters
+	pieces      dictionary
 	http        httpCounts
 	inFlight    atomic.Int64
 	frozen      frozen
@@ -90,18 +92,29 @@ func (s *Server) table() map[string]map[string]handler {
 	get := func(h handler) map[string]handler { return map[string]handler{"GET": h} }
 	post := func(h handler) map[string]handler { return map[string]handler{"POST": h} }
 	t := map[string]map[string]handler{
-		"/v1/chat/completions": post(s.chatCompletions),
-		"/v1/completions":      post(s.completions),
-		"/tokenize":            post(s.tokenize),
-		"/v1/models":           get(s.models),
-		"/health":              get(s.health),
-		"/load":                get(s.load),
-		"/version":             get(s.version),
-		"/metrics":             get(s.metrics),
-		"/reset_prefix_cache":  post(s.resetPrefixCache),
-		"/debug/blocks":        get(s.debugBlocks),
-		"/debug/requests":      {"GET": s.debugRequests, "DELETE": s.debugForget},
-		"/debug/faults":        {"GET": s.debugFaults, "POST": s.debugSetFaults, "DELETE": s.debugHeal},
+		"/v1/chat/completions":      post(s.chatCompletions),
+		"/v1/completions":           post(s.completions),
+		"/v1/responses":             post(s.responses),
+		"/v1/messages":              post(s.messages),
+		"/v1/messages/count_tokens": post(s.countTokens),
+		"/v1/embeddings":            post(s.embeddings),
+		"/pooling":                  post(s.pooling),
+		"/v1/rerank":                post(s.rerank),
+		"/rerank":                   post(s.rerank),
+		"/v1/score":                 post(s.score),
+		"/score":                    post(s.score),
+		"/v1/audio/transcriptions":  post(s.transcriptions),
+		"/tokenize":                 post(s.tokenize),
+		"/detokenize":               post(s.detokenize),
+		"/v1/models":                get(s.models),
+		"/health":                   get(s.health),
+		"/load":                     get(s.load),
+		"/version":                  get(s.version),
+		"/metrics":                  get(s.metrics),
+		"/reset_prefix_cache":       post(s.resetPrefixCache),
+		"/debug/blocks":             get(s.debugBlocks),
+		"/debug/requests":           {"GET": s.debugRequests, "DELETE": s.debugForget},
+		"/debug/faults":             {"GET": s.debugFaults, "POST": s.debugSetFaults, "DELETE": s.debugHeal},
 	}
 	if s.cfg.Events != nil {
 		t["/kv_event_sources"] = get(s.eventSources)

@@ -8,31 +8,33 @@ import (
 
 // stream sends the choices as server-sent events. The head goes out before the
 // prompt is computed, as vLLM's does: a head is no first token.
-func (g *generation) stream() {
+func (g *generation) stream(d streamer) {
 	x := g.x
 	x.compress()
 	h := x.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	x.entry.Status = http.StatusOK
 	x.w.WriteHeader(http.StatusOK)
-	e := &events{g: g, out: http.NewResponseController(x.w), usage: g.call.usage || x.s.cfg.ForceUse}
+	e := &events{g: g, d: d, out: http.NewResponseController(x.w), usage: g.call.usage || x.s.cfg.ForceUse}
 	e.running = e.usage && g.call.running
-	if e.flush() != nil {
-		return
+	if e.flush() == nil && d.begin(e) {
+		e.run()
 	}
-	e.run()
 }
 
 // events writes one stream.
 type events struct {
-	g       *generation
-	out     *http.ResponseController
-	buf     []byte
-	prefix  []byte // what all chunks begin with
-	sent    int
-	opened  bool
-	usage   bool // send the usage event at the end
-	running bool // put the running usage into each event
+	g        *generation
+	d        streamer
+	out      *http.ResponseController
+	buf      []byte
+	prefix   []byte        // what all chunks begin with, if the dialect has such a thing
+	text     []byte        // of the answer so far, if the dialect repeats it at its end
+	finished engine.Finish // why the answer ended
+	sent     int
+	opened   bool
+	usage    bool // send the usage event at the end
+	running  bool // put the running usage into each event
 }
 
 // run passes tokens on until all choices are done, the client leaves or a fault strikes.
@@ -56,13 +58,12 @@ func (e *events) letter(l *letter) bool {
 	if !e.opened && !e.open() {
 		return false
 	}
-	g, out := e.g, &l.out
-	finish := out.Finish
+	g, finish := e.g, l.out.Finish
 	if abort := g.faults.AbortAfter; abort > 0 && e.sent+1 >= abort {
 		finish, g.x.entry.Outcome = finishAbort, OutcomeFault
 	}
 	g.x.entry.CompletionTokens++
-	if !e.send(e.appendDelta(e.start(), l.choice, out, finish)) {
+	if !e.d.delta(e, l, finish) {
 		return false
 	}
 	if finish == finishAbort {
@@ -76,73 +77,22 @@ func (e *events) letter(l *letter) bool {
 	return true
 }
 
-// open sends the first event of each choice, which only names the role.
+// open sends what comes with the first token.
 func (e *events) open() bool {
 	e.opened = true
-	d := e.g.dialect
-	if d.role == "" {
-		return true
-	}
-	for i := range e.g.reqs {
-		b := append(appendIndex(e.start(), i), d.role...)
-		b = e.appendRunning(append(b, ']'), i, 0)
-		if !e.send(append(b, d.roleEnd...)) {
-			return false
-		}
-	}
-	return true
+	return e.d.open(e)
 }
 
-// start begins a chunk in the stream's buffer.
-func (e *events) start() []byte {
-	if e.prefix == nil {
-		e.prefix = e.g.appendHead([]byte("data: "), e.g.dialect.chunk)
-	}
-	return append(e.buf[:0], e.prefix...)
+// named begins an event with a name in the stream's buffer.
+func (e *events) named(name string) []byte {
+	b := append(append(e.buf[:0], "event: "...), name...)
+	return append(b, "\ndata: "...)
 }
 
-func (e *events) appendDelta(b []byte, choice int, out *engine.Output, finish engine.Finish) []byte {
-	d := e.g.dialect
-	b = append(appendIndex(b, choice), d.delta...)
-	b = appendJSON(b, out.Text)
-	b = appendFinish(append(b, d.deltaEnd...), finish)
-	if finish == "" {
-		b = append(b, d.more...)
-	} else {
-		b = append(b, d.last...)
-	}
-	b = e.appendRunning(append(b, ']'), choice, out.Index)
-	return append(b, '}')
-}
-
-// appendRunning adds the usage so far to an event, if that was asked for.
-func (e *events) appendRunning(b []byte, choice, completion int) []byte {
-	if !e.running {
-		return b
-	}
-	u := usage{prompt: e.g.reqs[choice].PromptTokens(), completion: completion}
-	b = u.appendCounts(append(b, `,"usage":`...))
-	return append(b, `,"completion_tokens_details":null}`...)
-}
-
-// finish sends the usage event and the end mark.
+// finish sends what ends the stream.
 func (e *events) finish() {
-	if e.usage {
-		b := append(e.start(), `],"usage":`...)
-		b = e.g.appendLast(b, e.g.usage())
-		b = append(b, `,"system_fingerprint":"`...)
-		b = append(b, e.g.x.s.fingerprint...)
-		if !e.send(append(b, `"}`...)) {
-			return
-		}
-	}
-	e.done()
-}
-
-func (e *events) done() {
-	if e.write([]byte("data: [DONE]\n\n")) {
-		e.close()
-	}
+	e.d.end(e)
+	e.close()
 }
 
 // send writes one event, and after it whatever fault is due; false ends the stream.
@@ -169,10 +119,8 @@ func (e *events) strike() bool {
 		return true
 	case due(f.ErrorAfter):
 		x.entry.Outcome = OutcomeFault
-		b := engineDead.append(append(e.buf[:0], "data: "...), false)
-		if e.write(append(b, "\n\n"...)) {
-			e.done()
-		}
+		e.d.broken(e)
+		e.close()
 		return true
 	}
 	return false

@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/tidwall/gjson"
 	"github.com/warmlane/warmlane/examples/replica/engine"
 )
 
@@ -30,6 +32,7 @@ func (s *Server) tokenize(x *exchange) {
 	} else {
 		tokens = c.prompts[0]
 		pieces = engine.Pieces(c.text)
+		s.pieces.learn(tokens, pieces)
 	}
 	if !c.strings {
 		pieces = nil
@@ -85,4 +88,66 @@ func (x *exchange) tokenizeFault() bool {
 		x.wait()
 	}
 	return true
+}
+
+// dictionary knows the text of tokens, which their ids do not tell: those that
+// /tokenize gave out. There are at most engine.Vocabulary of them. The zero value
+// is empty; it is safe for concurrent use.
+type dictionary struct {
+	mu     sync.Mutex
+	pieces map[engine.Token]string
+}
+
+func (d *dictionary) learn(tokens []engine.Token, pieces []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pieces == nil {
+		d.pieces = map[engine.Token]string{}
+	}
+	for i, t := range tokens {
+		d.pieces[t] = pieces[i]
+	}
+}
+
+// text joins the pieces of tokens; those that are not known are left out, as vLLM
+// leaves out ids that its vocabulary does not have.
+func (d *dictionary) text(tokens []engine.Token) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var b []byte
+	for _, t := range tokens {
+		b = append(b, d.pieces[t]...)
+	}
+	return string(b)
+}
+
+// detokenize turns tokens that /tokenize gave out back into their text.
+func (s *Server) detokenize(x *exchange) {
+	if !x.read() {
+		return
+	}
+	c, refusal := x.decode(decodeDetokenize)
+	if refusal == nil {
+		_, _, refusal = s.resolve(c.model)
+	}
+	if refusal != nil {
+		x.refuse(refusal)
+		return
+	}
+	x.json(http.StatusOK, append(appendJSON([]byte(`{"prompt":`), s.pieces.text(c.prompts[0])), '}'))
+}
+
+// decodeDetokenize reads the body of /detokenize.
+func decodeDetokenize(root gjson.Result) (*call, *apiError) {
+	d := decode(root)
+	v := last(root, "tokens")
+	switch {
+	case !v.Exists():
+		d.missing("tokens")
+	case !v.IsArray():
+		d.wrong("list_type", "tokens", "Input should be a valid list", v)
+	default:
+		d.prompts = [][]engine.Token{d.ids("tokens", v)}
+	}
+	return d.done()
 }
