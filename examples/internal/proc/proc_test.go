@@ -101,15 +101,15 @@ func TestStopEndsTheWholeGroup(t *testing.T) {
 }
 
 func TestSignal(t *testing.T) {
-	p, _ := shell(t, "trap 'exit 7' HUP; echo ready now; while :; do sleep 0.05; done")
+	p, _ := shell(t, "trap 'exit 7' USR1; echo ready now; while :; do sleep 0.05; done")
 	if _, err := p.Ready(within(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	p.Signal(syscall.SIGHUP)
+	p.Signal(syscall.SIGUSR1)
 	if err := p.Err(); err == nil {
 		t.Error("the signal did not arrive")
 	}
-	p.Signal(syscall.SIGHUP) // nobody there any more
+	p.Signal(syscall.SIGUSR1) // nobody there any more
 }
 
 func TestTail(t *testing.T) {
