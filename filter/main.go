@@ -9,10 +9,13 @@
 //	follow     keeping up with control: lease, long poll, spreading
 //	report     the other role: saying with each answer how loaded a replica is
 //	openai     what clients and engines say
-//	prefix     canonical prompt bytes -> chained block hashes -> which replica is warm
+//	prefix     canonical prompt bytes -> chained block hashes -> which replica was sent them
+//	kvindex    token blocks -> which replica holds them
 //	route      what each replica owes, what a request would cost there, which is cheapest
 //	shared     what the workers of one proxy hold in common
 //	state      the form of what control tells
+//	json       small JSON documents
+//	xxh64      the hash of prefix and kvindex
 //
 // Imports go downward only (imports_test.go): the glue knows exchange,
 // follow and report, these know the rest, and nothing below the glue has heard of
@@ -23,7 +26,8 @@
 // The headers arrive (stream.go): exchange reads what they say and asks for
 // load reports. The body arrives in chunks, each scanned once as it passes,
 // none held back: the native buffer filter behind us holds the request. At its
-// end exchange looks up who has seen this prompt, weighs it against what every
+// end exchange looks up who was sent this prompt and who holds its blocks (if a
+// replica has to be asked for its tokens, the stream waits here), weighs it against what every
 // replica owes, counts the request on the winner's account in shared data and
 // names it in filter state, of which a native filter makes the header that
 // Envoy's override_host policy obeys. The answer's head, its first token and

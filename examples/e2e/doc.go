@@ -5,5 +5,6 @@
 //	make e2e
 //
 // WARMLANE_ENVOY_VERSION names another Envoy than the default. The tests need
-// `make build` first and fail if that is missing.
+// `make build` first and fail if that is missing; those of the official clients
+// need Python 3.10 with venv.
 package e2e
