@@ -320,7 +320,7 @@ func (e *Exchange) clock(last bool) {
 	}
 	if e.firstAt == 0 {
 		e.firstAt = e.worker.env.Now()
-		e.pool.router.FirstToken(&e.ticket, e.firstAt, nil)
+		e.pool.router.FirstToken(&e.ticket, e.firstAt)
 		e.worker.tally.observe(e.series.ttft, e.firstAt-e.sentAt)
 	}
 	if last && e.lastAt == 0 {

@@ -69,5 +69,5 @@ func (e *Exchange) pay(now int64, outcome Outcome) {
 	if how != route.OK && e.answer.status == 0 || how == route.Failed {
 		e.withdraw(e.ticket.Slot())
 	}
-	e.pool.router.Settle(&e.ticket, now, how, nil)
+	e.pool.router.Settle(&e.ticket, now, how)
 }

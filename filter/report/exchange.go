@@ -211,7 +211,7 @@ func (e *Exchange) ResponseBody(chunk []byte, now int64) {
 	}
 	e.answer.Write(chunk)
 	if e.answered += len(chunk); e.answer.Outputs > 0 || e.answered > silent {
-		e.reporter.books.FirstToken(&e.ticket, now, nil)
+		e.reporter.books.FirstToken(&e.ticket, now)
 		e.phase = entered
 	}
 }
@@ -229,6 +229,6 @@ func (e *Exchange) Settle(now int64) {
 	if e.phase == ended {
 		how = route.OK
 	}
-	e.reporter.books.Settle(&e.ticket, now, how, nil)
+	e.reporter.books.Settle(&e.ticket, now, how)
 	e.reporter.books.Tick(now)
 }

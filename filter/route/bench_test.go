@@ -12,8 +12,11 @@ func exchange(r *Router, q *Query, now int64, rep *Report) {
 	var c Choice
 	var t Ticket
 	r.Choose(q, now, uint64(now), &c, &t)
-	r.FirstToken(&t, now+50, rep)
-	r.Settle(&t, now+100, OK, nil)
+	if rep != nil {
+		r.Note(&t, now+50, rep)
+	}
+	r.FirstToken(&t, now+50)
+	r.Settle(&t, now+100, OK)
 }
 
 func TestRequestMakesNoGarbage(t *testing.T) {

@@ -103,13 +103,13 @@ func TestFailedReplicaIsAvoidedForAWhile(t *testing.T) {
 	r := newCrew(fleet(2), 1).workers[0]
 	_, ticket := send(r, 100, t0, 1)
 	bad := ticket.Slot()
-	r.Settle(&ticket, t0, Failed, nil)
+	r.Settle(&ticket, t0, Failed)
 	for dice := range uint64(20) {
 		c, other := send(r, 100, t0+1000, dice)
 		if other.Slot() == bad || c.Dropped[FilterAvoid] != 1 {
 			t.Fatalf("placed on the failed replica: %+v", c)
 		}
-		r.Settle(&other, t0+1000, OK, nil)
+		r.Settle(&other, t0+1000, OK)
 	}
 	if c, _ := send(r, 100, t0+4000, 1); c.Dropped[FilterAvoid] != 0 {
 		t.Errorf("still avoided after %d ms", Defaults().AvoidMS)
@@ -163,7 +163,7 @@ func TestUnknownLoadIsNotZero(t *testing.T) {
 		if ticket.Slot() != 1 {
 			t.Fatalf("slot %d, want the one with the least load that is known", ticket.Slot())
 		}
-		r.Settle(&ticket, t0, Cancelled, nil)
+		r.Settle(&ticket, t0, Cancelled)
 	}
 }
 

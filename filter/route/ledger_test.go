@@ -43,12 +43,12 @@ func TestAbortedRequestsLeaveNothing(t *testing.T) {
 	for i := range 200 {
 		_, ticket := send(c.workers[i%4], 3000, t0, uint64(i))
 		if i%2 == 0 {
-			c.workers[i%4].FirstToken(&ticket, t0+10, nil)
+			c.workers[i%4].FirstToken(&ticket, t0+10)
 		}
 		tickets = append(tickets, ticket)
 	}
 	for i := range tickets {
-		c.workers[i%4].Settle(&tickets[i], t0+20, Cancelled, nil)
+		c.workers[i%4].Settle(&tickets[i], t0+20, Cancelled)
 	}
 	c.wantIdle(t, p, t0+20)
 }
@@ -77,7 +77,7 @@ func TestDeadWorkerLosesItsSeat(t *testing.T) {
 	if total() != 1 || alive.Stats().Expired != 1 {
 		t.Errorf("%d in flight, %d seats expired after it, want 1 and 1", total(), alive.Stats().Expired)
 	}
-	alive.Settle(&mine, t0+20000, OK, nil)
+	alive.Settle(&mine, t0+20000, OK)
 	alive.Tick(t0 + 20000)
 	c.wantIdle(t, p, t0+20000)
 }
@@ -95,14 +95,14 @@ func TestLateWorkerIsCountedOnce(t *testing.T) {
 	if other.InFlight(0) != 1 {
 		t.Fatalf("%d in flight without the late worker, want 1", other.InFlight(0))
 	}
-	late.Settle(&a, now+1, OK, nil)
+	late.Settle(&a, now+1, OK)
 	late.Tick(now + 1) // it took itself for alone
 	other.Tick(now + 2)
 	if other.InFlight(0) != 2 || late.Stats().Evicted != 1 {
 		t.Errorf("%d in flight, evicted %d, want 2 and 1", other.InFlight(0), late.Stats().Evicted)
 	}
-	late.Settle(&b, now+3, OK, nil)
-	other.Settle(&x, now+3, OK, nil)
+	late.Settle(&b, now+3, OK)
+	other.Settle(&x, now+3, OK)
 	c.wantIdle(t, p, now+3)
 }
 
@@ -124,7 +124,7 @@ func TestReplacedReplicaStartsEmpty(t *testing.T) {
 	}
 	// The other worker still has the old state: it must neither use the slot
 	// nor give it back, and must see that there is newer state.
-	old.FirstToken(&ticket, t0+10, nil)
+	old.FirstToken(&ticket, t0+10)
 	var c2 Choice
 	var t2 Ticket
 	old.Choose(&only, t0, 1, &c2, &t2)
@@ -132,7 +132,7 @@ func TestReplacedReplicaStartsEmpty(t *testing.T) {
 		t.Errorf("slot %d, choice %+v", t2.Slot(), c2)
 	}
 	old.Adopt(next, 2)
-	old.Settle(&ticket, t0+20, OK, nil)
+	old.Settle(&ticket, t0+20, OK)
 	if old.Stats().Late != 1 {
 		t.Errorf("late %d, want 1", old.Stats().Late)
 	}
@@ -145,7 +145,7 @@ func TestSlotsOnlyGrow(t *testing.T) {
 	_, ticket := send(c.workers[0], 100, t0, 1)
 	wide := c.hire(fleet(5))
 	send(wide, 100, t0, 1)
-	c.workers[0].Settle(&ticket, t0, OK, nil)
+	c.workers[0].Settle(&ticket, t0, OK)
 	if p := c.page(t); p.slots() != 5 || p.seats() != 2 {
 		t.Errorf("%d slots, %d seats, want 5 and 2", p.slots(), p.seats())
 	}
@@ -188,9 +188,9 @@ func TestLostRacesAreMadeGood(t *testing.T) {
 				rival.InFlight(slot), rival.Clock(slot), rival.Owed(slot, t0+1))
 		}
 		s.lose = lose
-		r.FirstToken(&ticket, t0+100, nil)
+		r.FirstToken(&ticket, t0+100)
 		s.lose = lose
-		r.Settle(&ticket, t0+200, OK, nil)
+		r.Settle(&ticket, t0+200, OK)
 		r.Tick(t0 + 300)
 		c.wantIdle(t, p, t0+300)
 		rival.Tick(t0 + 300)
@@ -211,7 +211,7 @@ func TestLateDispatchIsNotOverdue(t *testing.T) {
 	r := New(s, "default", Defaults(), 77)
 	r.Adopt(p, 1)
 	_, first := send(r, 100, t0, 1)
-	r.Settle(&first, t0+10, OK, nil)
+	r.Settle(&first, t0+10, OK)
 	s.lose = tries
 	send(r, 1000, t0+600000, 1)
 	r.Tick(t0 + 600050)
@@ -238,7 +238,7 @@ func TestDamagedLedgerIsReplaced(t *testing.T) {
 			t.Error("the worker's own request was forgotten")
 		}
 		c.page(t)
-		r.Settle(&ticket, t0, OK, nil)
+		r.Settle(&ticket, t0, OK)
 		r.Tick(t0)
 		c.wantIdle(t, p, t0)
 	}
@@ -277,7 +277,7 @@ func TestManySeats(t *testing.T) {
 		t.Errorf("%d in flight, want 80", n)
 	}
 	for i, r := range c.workers {
-		r.Settle(&tickets[i], t0, OK, nil)
+		r.Settle(&tickets[i], t0, OK)
 	}
 	c.wantIdle(t, p, t0)
 }
@@ -296,7 +296,7 @@ func TestNoSeatLeft(t *testing.T) {
 	if r.InFlight(0)+r.InFlight(1) != maxSeats+1 {
 		t.Error("a worker without a seat forgot its own request")
 	}
-	r.Settle(&last, t0, OK, nil)
+	r.Settle(&last, t0, OK)
 	if r.InFlight(0)+r.InFlight(1) != maxSeats {
 		t.Error("the request was not settled")
 	}
@@ -315,9 +315,9 @@ func TestConcurrentWorkers(t *testing.T) {
 				now := t0 + int64(i)
 				_, a := send(r, 500, now, uint64(id*1000+i))
 				_, b := send(r, 700, now, uint64(id*1000+i))
-				r.FirstToken(&a, now+1, nil)
-				r.Settle(&b, now+1, Cancelled, nil)
-				r.Settle(&a, now+2, OK, nil)
+				r.FirstToken(&a, now+1)
+				r.Settle(&b, now+1, Cancelled)
+				r.Settle(&a, now+2, OK)
 			}
 			r.Tick(t0 + 400)
 		}()
@@ -349,8 +349,8 @@ func TestSharedCallsPerRequest(t *testing.T) {
 		var choice Choice
 		var ticket Ticket
 		r.Choose(&Query{Prompt: 100, Stream: stream}, now, 1, &choice, &ticket)
-		r.FirstToken(&ticket, now+10, nil)
-		r.Settle(&ticket, now+20, OK, nil)
+		r.FirstToken(&ticket, now+10)
+		r.Settle(&ticket, now+20, OK)
 		return [2]int{c.mem.Gets - gets, c.mem.Sets - sets}
 	}
 	if got := calls(true); got != [2]int{2, 2} {
@@ -392,8 +392,9 @@ func FuzzLedger(f *testing.F) {
 		_, ticket := send(r, 1000, t0, 1)
 		rep := NoReport()
 		rep.Waiting = 3
-		r.FirstToken(&ticket, t0+1, &rep)
-		r.Settle(&ticket, t0+2, Failed, nil)
+		r.Note(&ticket, t0+1, &rep)
+		r.FirstToken(&ticket, t0+1)
+		r.Settle(&ticket, t0+2, Failed)
 		r.Tick(t0 + 3)
 		c.page(t)
 		for slot := range r.Slots() {

@@ -62,8 +62,8 @@ func TestAloneNothingIsRead(t *testing.T) {
 			if err := view.Set([]byte("index"), []byte("x"), 0); err != nil {
 				t.Fatal(err)
 			}
-			r.FirstToken(&ticket, t0+i+5, nil)
-			r.Settle(&ticket, t0+i+9, OK, nil)
+			r.FirstToken(&ticket, t0+i+5)
+			r.Settle(&ticket, t0+i+9, OK)
 		}
 		if c.mem.Gets != gets || r.Stats().Retries != retries {
 			t.Errorf("from %d: %d reads, %d retries, want none", by, c.mem.Gets-gets, r.Stats().Retries-retries)
@@ -123,9 +123,9 @@ func TestWorkerThatJoinsIsSeenAtOnce(t *testing.T) {
 	if c.mem.Gets-gets != 1 || r.Stats().Retries-retries != 1 {
 		t.Errorf("%d reads, %d retries, want 1 and 1", c.mem.Gets-gets, r.Stats().Retries-retries)
 	}
-	r.Settle(&first, t0+20, OK, nil)
-	r.Settle(&ticket, t0+20, OK, nil)
-	c.workers[1].Settle(&other, t0+20, OK, nil)
+	r.Settle(&first, t0+20, OK)
+	r.Settle(&ticket, t0+20, OK)
+	c.workers[1].Settle(&other, t0+20, OK)
 	c.wantIdle(t, p, t0+20)
 }
 
@@ -214,7 +214,7 @@ func TestNobodyFoundCountsNothingTwice(t *testing.T) {
 	clock := r.Clock(0)
 	_, ticket := send(r, 160, t0, 1)
 	ticket.Output = 1600
-	r.Settle(&ticket, t0+10, OK, nil)
+	r.Settle(&ticket, t0+10, OK)
 	var nobody Choice
 	for range 2 {
 		r.Choose(&Query{Exclude: Slots{1}}, t0+20, 1, &nobody, &Ticket{})
@@ -352,7 +352,8 @@ func (w *twin) step() (c Choice) {
 	rep.Waiting = int32(w.dice.IntN(4)) - 1
 	switch w.dice.IntN(12) {
 	case 0, 1, 2:
-		r.FirstToken(t, w.now, &rep)
+		r.Note(t, w.now, &rep)
+		r.FirstToken(t, w.now)
 	case 3:
 		r.Move(t, w.now, w.dice.IntN(4)-1, 100, w.dice.IntN(2) == 0)
 	case 4:
@@ -360,7 +361,7 @@ func (w *twin) step() (c Choice) {
 	case 5:
 		r.Tick(w.now)
 	default:
-		r.Settle(t, w.now, Outcome(w.dice.IntN(3)), nil)
+		r.Settle(t, w.now, Outcome(w.dice.IntN(3)))
 	}
 	return c
 }

@@ -55,13 +55,13 @@ func (l *life) step() {
 	case 5:
 		r.Streams(t)
 	case 0:
-		r.FirstToken(t, l.now, nil)
+		r.FirstToken(t, l.now)
 	case 1:
 		r.Move(t, l.now, l.dice.IntN(5)-1, uint32(l.dice.IntN(4000)), l.dice.IntN(2) == 0)
 	case 2:
 		r.Tick(l.now)
 	default:
-		r.Settle(t, l.now, Outcome(l.dice.IntN(3)), nil)
+		r.Settle(t, l.now, Outcome(l.dice.IntN(3)))
 	}
 }
 
@@ -86,8 +86,8 @@ func (l *life) end() {
 	for i := range l.tickets {
 		r := l.crew.workers[i+1]
 		for j := range l.tickets[i] {
-			r.Settle(&l.tickets[i][j], l.now, OK, nil)
-			r.Settle(&l.tickets[i][j], l.now, OK, nil)
+			r.Settle(&l.tickets[i][j], l.now, OK)
+			r.Settle(&l.tickets[i][j], l.now, OK)
 		}
 		l.stores[i].lose = 0
 		r.Tick(l.now)

@@ -49,7 +49,7 @@ func TestPreciseBranches(t *testing.T) {
 		var ticket Ticket
 		q.Precise = true
 		r.Choose(&q, t0, 1, &c, &ticket)
-		r.Settle(&ticket, t0, OK, nil)
+		r.Settle(&ticket, t0, OK)
 		if c.Branch != want {
 			t.Errorf("%+v: %v, want %v", q, c.Branch, want)
 		}

@@ -18,8 +18,8 @@ func teach(t *testing.T, r *Router, slot int, rate float32) {
 		var ticket Ticket
 		r.Choose(&Query{Prompt: 10000, Tree: true, Stream: true, Exclude: others}, now, 1, &c, &ticket)
 		now += int64(10000 / rate * 1000)
-		r.FirstToken(&ticket, now, nil)
-		r.Settle(&ticket, now, OK, nil)
+		r.FirstToken(&ticket, now)
+		r.Settle(&ticket, now, OK)
 		now += 1000
 	}
 	r.Tick(now)

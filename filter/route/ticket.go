@@ -49,9 +49,8 @@ const (
 )
 
 // FirstToken notes that a stream's first token came. It does nothing for
-// other requests, nor a second time. report is what the replica said of itself
-// with its answer, or nil.
-func (r *Router) FirstToken(t *Ticket, now int64, report *Report) {
+// other requests, nor a second time.
+func (r *Router) FirstToken(t *Ticket, now int64) {
 	if t.phase != phaseSent || !t.stream {
 		return
 	}
@@ -65,7 +64,6 @@ func (r *Router) FirstToken(t *Ticket, now int64, report *Report) {
 		m.work, m.span = addCapped(m.work, t.work), m.span+now-t.since
 	}
 	r.books.touch(t.slot)
-	r.note(t.slot, report, now)
 	r.books.update(&r.table, now)
 }
 
@@ -87,14 +85,14 @@ func (r *Router) Streams(t *Ticket) {
 // it may be called on every way out. Where no other worker has requests in
 // flight nobody waits for the news: it goes with this worker's next choice or
 // tick, and costs no call of the store.
-func (r *Router) Settle(t *Ticket, now int64, how Outcome, report *Report) {
-	if r.close(t, now, how, report) && (how == Failed || !r.books.alone()) {
+func (r *Router) Settle(t *Ticket, now int64, how Outcome) {
+	if r.close(t, now, how) && (how == Failed || !r.books.alone()) {
 		r.books.update(&r.table, now)
 	}
 }
 
 // close settles the ticket in this worker's own books, if it is open.
-func (r *Router) close(t *Ticket, now int64, how Outcome, report *Report) bool {
+func (r *Router) close(t *Ticket, now int64, how Outcome) bool {
 	if !t.Open() {
 		t.slot, t.phase = t.Slot(), phaseSettled
 		return false
@@ -111,7 +109,6 @@ func (r *Router) close(t *Ticket, now int64, how Outcome, report *Report) bool {
 		m.avoid = now + r.cfg.AvoidMS
 	}
 	r.books.touch(t.slot)
-	r.note(t.slot, report, now)
 	return true
 }
 
@@ -139,26 +136,19 @@ func (r *Router) Move(t *Ticket, now int64, slot int, uncached uint32, failed bo
 	r.books.update(&r.table, now)
 }
 
-// Note takes a report that came with an answer. It costs no call: this worker
-// counts it from now on, the others from this worker's next write.
+// Note takes a report that came with an answer, and with it the part of it that
+// is not ours by the books of now. It costs no call: this worker counts it from
+// now on, the others from this worker's next write.
 func (r *Router) Note(t *Ticket, now int64, report *Report) {
-	if t.Open() && r.books.account(t) != nil {
-		r.note(t.slot, report, now)
-	}
-}
-
-// note keeps a report until the next write, with the part of it that is not
-// ours by the books of now.
-func (r *Router) note(slot int, report *Report, now int64) {
-	if report == nil || report.Empty() || slot >= r.books.page.slots() {
+	m := r.books.account(t)
+	if m == nil || report.Empty() || t.slot >= r.books.page.slots() {
 		return
 	}
-	m := &r.books.mine[slot]
 	m.report = *report
 	m.report.At = now
-	owed := r.books.backlog(slot, r.rate(slot)).left(now)
-	m.foreign = foreignOf(&m.report, r.books.inFlight[slot], owed, r.mean)
-	r.books.touch(slot)
+	owed := r.books.backlog(t.slot, r.rate(t.slot)).left(now)
+	m.foreign = foreignOf(&m.report, r.books.inFlight[t.slot], owed, r.mean)
+	r.books.touch(t.slot)
 }
 
 // account is the ticket's account, nil if the replica has gone.

@@ -9,14 +9,14 @@ func TestSettleIsExactlyOnce(t *testing.T) {
 	_, a := send(r, 1000, t0, 1)
 	_, b := send(r, 1000, t0, 1)
 	for range 3 {
-		r.Settle(&a, t0+10, Failed, nil)
-		r.FirstToken(&a, t0+10, nil)
+		r.Settle(&a, t0+10, Failed)
+		r.FirstToken(&a, t0+10)
 		r.Move(&a, t0+10, 0, 5, true)
 	}
 	if r.InFlight(0) != 1 || a.Open() {
 		t.Errorf("%d in flight, open %v, want 1 and closed", r.InFlight(0), a.Open())
 	}
-	r.Settle(&b, t0+10, OK, nil)
+	r.Settle(&b, t0+10, OK)
 	r.Tick(t0 + 10)
 	c.wantIdle(t, p, t0+10)
 }
@@ -26,9 +26,9 @@ func TestZeroTicketDoesNothing(t *testing.T) {
 	r := c.workers[0]
 	var none Ticket
 	rep := NoReport()
-	r.FirstToken(&none, t0, &rep)
+	r.FirstToken(&none, t0)
 	r.Note(&none, t0, &rep)
-	r.Settle(&none, t0, Failed, &rep)
+	r.Settle(&none, t0, Failed)
 	if none.Slot() != -1 || c.mem.Sets != 0 {
 		t.Errorf("slot %d, %d writes", none.Slot(), c.mem.Sets)
 	}
@@ -55,7 +55,7 @@ func TestMove(t *testing.T) {
 	if ticket.Slot() != -1 || r.InFlight(to) > 1 {
 		t.Errorf("slot %d", ticket.Slot())
 	}
-	r.Settle(&ticket, t0+8, OK, nil)
+	r.Settle(&ticket, t0+8, OK)
 }
 
 // A request that was left to Envoy is entered when it is known who has it.
@@ -74,8 +74,8 @@ func TestMoveEntersWhatWasLeftToEnvoy(t *testing.T) {
 	if r.InFlight(0) != 1 || r.Owed(0, t0) != 700 {
 		t.Errorf("%d in flight, %d owed", r.InFlight(0), r.Owed(0, t0))
 	}
-	r.FirstToken(&ticket, t0+50, nil)
-	r.Settle(&ticket, t0+60, OK, nil)
+	r.FirstToken(&ticket, t0+50)
+	r.Settle(&ticket, t0+60, OK)
 	r.Tick(t0 + 60)
 	c.wantIdle(t, p, t0+60)
 }
@@ -86,8 +86,8 @@ func TestFirstTokenTeachesTheRate(t *testing.T) {
 	for range 300 {
 		_, ticket := send(r, 2000, now, 1)
 		now += 500 // 4,000 tokens per second
-		r.FirstToken(&ticket, now, nil)
-		r.Settle(&ticket, now+100, OK, nil)
+		r.FirstToken(&ticket, now)
+		r.Settle(&ticket, now+100, OK)
 		now += 1000
 	}
 	if rate := r.Rate(0); rate < 3900 || rate > 4200 {
@@ -104,7 +104,7 @@ func TestStreams(t *testing.T) {
 	var choice Choice
 	var ticket Ticket
 	r.Choose(&Query{Prompt: 1000}, t0, 1, &choice, &ticket)
-	r.FirstToken(&ticket, t0+10, nil) // of what is no stream yet
+	r.FirstToken(&ticket, t0+10) // of what is no stream yet
 	before := r.Owed(0, t0+20)
 	r.Streams(&ticket)
 	r.Streams(&ticket)
@@ -119,7 +119,7 @@ func TestStreams(t *testing.T) {
 		}
 	}
 	rate := r.Rate(0)
-	r.FirstToken(&ticket, t0+500, nil)
+	r.FirstToken(&ticket, t0+500)
 	r.Streams(&ticket)
 	other.Tick(t0 + 500)
 	if owed := other.Owed(0, t0+500); owed != 0 || other.InFlight(0) != 1 {
@@ -128,7 +128,7 @@ func TestStreams(t *testing.T) {
 	if r.Rate(0) >= rate {
 		t.Errorf("rate %v after a slow first token, %v before", r.Rate(0), rate)
 	}
-	r.Settle(&ticket, t0+600, OK, nil)
+	r.Settle(&ticket, t0+600, OK)
 	r.Streams(&ticket)
 	r.Tick(t0 + 600)
 	c.wantIdle(t, p, t0+600)
@@ -141,10 +141,10 @@ func TestRateOfQueuedPrompts(t *testing.T) {
 	for range 100 {
 		_, a := send(r, 2000, now, 1)
 		_, b := send(r, 6000, now+100, 1)
-		r.FirstToken(&a, now+500, nil)
-		r.FirstToken(&b, now+2000, nil)
-		r.Settle(&a, now+2000, OK, nil)
-		r.Settle(&b, now+2000, OK, nil)
+		r.FirstToken(&a, now+500)
+		r.FirstToken(&b, now+2000)
+		r.Settle(&a, now+2000, OK)
+		r.Settle(&b, now+2000, OK)
 		now += 5000
 	}
 	if rate := r.Rate(0); rate < 3900 || rate > 4200 {
@@ -169,14 +169,14 @@ func TestOnePieceAnswersDrainByTheClock(t *testing.T) {
 	f(200, 3000)
 	f(500, 0)
 	f(9000, 0)
-	r.Settle(&ticket, t0+9000, OK, nil)
+	r.Settle(&ticket, t0+9000, OK)
 }
 
 func TestOutputMovesTheClock(t *testing.T) {
 	r := newCrew(fleet(1), 1).workers[0]
 	_, ticket := send(r, 1600, t0, 1)
 	ticket.Output = 320
-	r.Settle(&ticket, t0, OK, nil)
+	r.Settle(&ticket, t0, OK)
 	r.Tick(t0)
 	if got := r.Clock(0); got != 120 {
 		t.Errorf("clock %d, want 120", got)
@@ -189,9 +189,11 @@ func TestReportsReachOtherWorkers(t *testing.T) {
 	_, ticket := send(a, 100, t0, 1)
 	rep := NoReport()
 	rep.Waiting, rep.KV = 6, 0.25
-	a.FirstToken(&ticket, t0+10, &rep)
+	a.Note(&ticket, t0+10, &rep)
+	a.FirstToken(&ticket, t0+10)
 	empty := NoReport()
-	a.Settle(&ticket, t0+20, OK, &empty) // the last good one stays
+	a.Note(&ticket, t0+20, &empty)
+	a.Settle(&ticket, t0+20, OK) // the last good one stays
 	got, _ := send(b, 100, t0+30, 1)
 	if got.Load.At != t0+10 || got.Load.Waiting != 6 || got.Load.KV != 0.25 || got.Load.Running != -1 {
 		t.Errorf("load %+v", got.Load)
@@ -210,8 +212,8 @@ func TestSettleAlone(t *testing.T) {
 	_, a := send(r, 1000, t0, 1)
 	_, b := send(r, 1000, t0, 1)
 	gets, sets := c.mem.Gets, c.mem.Sets
-	r.Settle(&a, t0+10, OK, nil)
-	r.Settle(&a, t0+10, OK, nil)
+	r.Settle(&a, t0+10, OK)
+	r.Settle(&a, t0+10, OK)
 	if c.mem.Gets != gets || c.mem.Sets != sets || a.Open() {
 		t.Errorf("%d reads and %d writes, open %v", c.mem.Gets-gets, c.mem.Sets-sets, a.Open())
 	}
@@ -221,12 +223,12 @@ func TestSettleAlone(t *testing.T) {
 	}
 	r.Tick(t0 + 25)
 	sets = c.mem.Sets
-	r.Settle(&b, t0+30, Cancelled, nil)
+	r.Settle(&b, t0+30, Cancelled)
 	other.Tick(t0 + 30)
 	if n := other.InFlight(0); n != 1 || c.mem.Sets == sets {
 		t.Errorf("no longer alone, it is told at once: %d in flight, want 1", n)
 	}
-	other.Settle(&d, t0+40, OK, nil)
+	other.Settle(&d, t0+40, OK)
 	other.Tick(t0 + 40)
 	c.wantIdle(t, p, t0+40)
 }
