@@ -154,7 +154,8 @@ func short(b []byte) (text, rest []byte, ok bool) {
 	if len(b) == 0 || int(b[0]) >= len(b) {
 		return nil, nil, false
 	}
-	return b[1 : 1+b[0]], b[1+b[0]:], true
+	end := 1 + int(b[0])
+	return b[1:end], b[end:], true
 }
 
 // send writes one message whose frames are shorter than 256 bytes.

@@ -239,6 +239,7 @@ func FuzzReceive(f *testing.F) {
 func FuzzReady(f *testing.F) {
 	f.Add(ready("PUB")[2:])
 	f.Add([]byte("\x05READY\x08Identity\x00\x00\x00\x00\x0bSocket-Type\x00\x00\x00\x03PUB"))
+	f.Add(append([]byte("\x05READY\xff"), make([]byte, 300)...)) // the longest name
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if err := checkReady(body, "PUB"); err == nil && !bytes.Contains(body, []byte("PUB")) {
 			t.Fatalf("%q names no PUB", body)
